@@ -31,7 +31,7 @@ class _Forks(Protocol):
 
 _forking: WeakSet[_Forks] = WeakSet()
 _writing: WeakSet[LogThread] = WeakSet()
-"""Those whose thread is stopped between two lines while the process forks."""
+"""Threads that write lines: a fork waits until they are between two of them."""
 
 
 def _before_fork() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sharecore.admin.data_dir import share_state
 from sharecore.admin.overview import GroupOverview, look_at_groups
-from sharecore.admin.waiting import describe_reason, hindrances, waiting_of
+from sharecore.admin.waiting import hindrances
 from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
@@ -279,17 +279,9 @@ async def _hindered(transport: Transport, group: GroupOverview) -> list[str]:
     if not behind:
         return []
     try:
-        lines = await hindrances(transport, group.group_id)
-        waiting = (await waiting_of(transport, group.group_id, behind)).partitions
+        return await hindrances(transport, group.group_id, behind, only=("window", "takeover"))
     except KafkaError:
         return []
-    full = [
-        f"{partition}: {describe_reason(reason)}"
-        for partition, reasons in sorted(waiting.items())
-        for reason in reasons
-        if reason["reason"] in ("window", "takeover")
-    ]
-    return lines + full
 
 
 async def _letters_trouble(transport: Transport, group_id: str) -> str:

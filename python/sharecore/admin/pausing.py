@@ -46,7 +46,7 @@ class Pause:
 
 
 async def pause_of(transport: Transport, group_id: str) -> Pause:
-    """Return whether a group is paused: not, where its settings may not be read or a broker has none.
+    """Return a group's pause; settings that may not be read, or that a broker does not have, count as none.
 
     Raises:
         KafkaError: the broker did not answer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,19 +69,27 @@ def reason_lines(waiting: Waiting) -> list[str]:
 
 
 async def hindrances(
-    transport: Transport, group_id: str, partitions: Iterable[TopicPartition] = ()
+    transport: Transport,
+    group_id: str,
+    partitions: Iterable[TopicPartition] = (),
+    only: Container[str] | None = None,
 ) -> list[str]:
-    """Return in words what keeps the records of a group back: its pause, breaker, rate, limit of members.
+    """Describe why no records of a group are delivered: its pause, breaker, rate, limit of members.
 
     Args:
-        partitions: share partitions whose own reasons are told too.
+        partitions: share partitions whose own reasons are added.
+        only: which of these reasons; None for all.
 
     Raises:
         KafkaError: the broker did not answer.
     """
     paused = (await pause_of(transport, group_id)).describe(round(time.time() * 1000))
-    told = reason_lines(await waiting_of(transport, group_id, partitions))
-    return [paused, *told] if paused else told
+    waiting = await waiting_of(transport, group_id, partitions)
+    if only is not None:
+        for partition, reasons in waiting.partitions.items():
+            waiting.partitions[partition] = [each for each in reasons if each["reason"] in only]
+    lines = reason_lines(waiting)
+    return [paused, *lines] if paused else lines
 
 
 def describe_reason(reason: Reason) -> str:

@@ -101,7 +101,7 @@ class Watch:
         return Look(time.monotonic(), groups, came_back, in_flight, oldest)
 
     async def why(self, group: GroupOverview) -> list[str]:
-        """Return in words why records of a group are not delivered, as far as its brokers tell."""
+        """Describe why records of a group are not delivered, as its brokers report it."""
         behind = group.behind()
         return await hindrances(self._transport, group.group_id, behind) if behind else []
 

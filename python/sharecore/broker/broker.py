@@ -368,11 +368,13 @@ class Broker(Services):
         await self.backend.settle()
         await asyncio.sleep(0)
         held = await self.server.close(holds=self.backend.has_successor)
-        self.share.stop()
-        self.groups.stop()
-        await self.backend.close()
-        if held:
-            await self.backend.succeeded()
+        try:
+            self.share.stop()
+            self.groups.stop()
+            await self.backend.close()
+            if held:
+                await self.backend.succeeded()
+        finally:
             held.release()
 
     def addresses(self) -> dict[str, object]:

@@ -78,7 +78,9 @@ def peek(
             peeked = await look(
                 transport, group, topic, partitions=partition or (), max_records=count, settled=settled
             )
-            return peeked, await hindrances(transport, group)
+            return peeked, [] if is_json else await hindrances(transport, group)
+
+        is_json = "json" in (lines, output)
 
         given = (before or []) + (setting or [])
         found, hindered = over_transport(

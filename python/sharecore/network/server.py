@@ -218,9 +218,10 @@ class Server:
                 released.
         """
         self.stop_listening()
-        held = HeldSockets(self.connections.values() if holds else ())
+        held = HeldSockets()
+        # one after the other: it takes no more descriptors than one
         for connection in list(self.connections.values()):
-            if holds:
+            if holds and not connection.is_closing and held.hold(connection):
                 connection.leave()
             else:
                 connection.close()

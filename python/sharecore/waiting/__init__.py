@@ -9,7 +9,7 @@ from sharecore.waiting.fair_thread import FairThread
 from sharecore.waiting.hosts import HostAddresses
 from sharecore.waiting.later import Later, outcome
 from sharecore.waiting.movable import MovableTime
-from sharecore.waiting.periodic import Periodic
+from sharecore.waiting.periodic import Periodic, PeriodicLook
 from sharecore.waiting.spans import Spans
 from sharecore.waiting.threads import Blocked, BlockingWork
 from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
@@ -29,6 +29,7 @@ __all__ = [
     "Later",
     "MovableTime",
     "Periodic",
+    "PeriodicLook",
     "Spans",
     "Steps",
     "Timer",

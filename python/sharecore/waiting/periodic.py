@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 
 logger = logging.getLogger(__name__)
@@ -50,3 +51,30 @@ class Periodic:
                 await self._work()
             except Exception:
                 logger.exception("%s failed; retrying in the next round", self._what)
+
+
+class PeriodicLook(ABC):
+    """Looks at something on the event loop, again and again.
+
+    Args:
+        interval_ms: the pause before each look.
+        what: the look's name, for the log.
+    """
+
+    def __init__(self, interval_ms: float, what: str) -> None:
+        self._rounds = Periodic(self._round, lambda: interval_ms, what)
+
+    def start(self) -> None:
+        """Start; the first look follows a pause."""
+        self._rounds.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._rounds.stop()
+
+    async def _round(self) -> None:
+        self.look()
+
+    @abstractmethod
+    def look(self) -> None:
+        """Look once."""

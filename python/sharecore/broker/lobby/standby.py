@@ -107,7 +107,8 @@ class LobbyBackend:
 
     async def withdraw(self) -> None:
         """Remove this broker's description: it ends."""
-        await self.nodes.leave()
+        self.nodes.stop()
+        await self.nodes.withdraw()
 
     def trouble(self) -> str:
         """Return why this broker could not take over now; empty if it could."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sharecore.plural import counted
-from sharecore.waiting import Periodic
+from sharecore.waiting import PeriodicLook
 
 if TYPE_CHECKING:
     from sharecore._core import BucketStatus
@@ -22,7 +22,7 @@ STATES = ("attaching", "leading", "standby", "fenced", "refused")
 _STOPPED = ("fenced", "refused")
 
 
-class BucketWatch:
+class BucketWatch(PeriodicLook):
     """Logs once when the bucket cannot be reached, once when it can again, and when the copy has ended.
 
     Args:
@@ -35,20 +35,9 @@ class BucketWatch:
     def __init__(self, url: str, status: Callable[[], BucketStatus]) -> None:
         self.url = url
         self._status = status
-        self._rounds = Periodic(self._round, lambda: _INTERVAL_MS, "the look at the copy in the bucket")
+        super().__init__(_INTERVAL_MS, "the look at the copy in the bucket")
         self._state = ""
         self._failing = False
-
-    def start(self) -> None:
-        """Start to look, once a second."""
-        self._rounds.start()
-
-    def stop(self) -> None:
-        """Stop looking."""
-        self._rounds.stop()
-
-    async def _round(self) -> None:
-        self.look()
 
     def look(self) -> None:
         """Log what has changed since the last look."""

@@ -109,7 +109,7 @@ class HomeNodes:
         return _READ_MS if is_known and not self._expects_another() else _RETRY_MS
 
     def _expects_another(self) -> bool:
-        """Whether the broker that led before may come back soon: clients are told as soon as it has."""
+        """Whether to look often, as the former leader may come back, which clients should know at once."""
         is_lately = self._clock.monotonic_ms() < self._began_ms + _EXPECTED_MS
         return self._has_taken_over and is_lately and not self._current()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharecore.broker.store.bucket_watch import BucketWatch
-from sharecore.waiting import Periodic
+from sharecore.waiting import PeriodicLook
 
 if TYPE_CHECKING:
     from sharecore._core import BucketStatus
@@ -37,7 +37,7 @@ def fenced_mark(data_dir: Path) -> Path:
     return data_dir / "bucket.fenced"
 
 
-class Lease:
+class Lease(PeriodicLook):
     """Has nothing leased while another broker may lead.
 
     Leases are written nowhere, so time alone keeps two brokers from leasing one record.
@@ -51,19 +51,12 @@ class Lease:
         self._may_lease = may_lease
         self._partitions = partitions
         self._rests = False
-        self._rounds = Periodic(self._round, lambda: _LEASE_LOOK_MS, "the look at the lease of the home")
+        super().__init__(_LEASE_LOOK_MS, "the look at the lease of the home")
 
     def start(self) -> None:
-        """Start to look."""
+        """Look at once, and start to look."""
         self.look()
-        self._rounds.start()
-
-    def stop(self) -> None:
-        """Stop looking."""
-        self._rounds.stop()
-
-    async def _round(self) -> None:
-        self.look()
+        super().start()
 
     def look(self) -> None:
         """Stop leasing, or lease again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from sharecore.waiting import Periodic
+from sharecore.waiting import PeriodicLook
 
 logger = logging.getLogger("sharecore.broker")
 
@@ -14,7 +14,7 @@ UNHEARD_MS = 8000
 _LOOK_MS = 500
 
 
-class Isolation:
+class Isolation(PeriodicLook):
     """Sends clients away while another broker may lead, and names no leader meanwhile.
 
     Nothing is answered that the bucket does not confirm, so clients of an isolated leader would wait for
@@ -39,18 +39,7 @@ class Isolation:
         self._was_heard = False
         self.is_isolated = False
         """No leader is named."""
-        self._rounds = Periodic(self._round, lambda: _LOOK_MS, "the look whether the home is reached")
-
-    def start(self) -> None:
-        """Start to look."""
-        self._rounds.start()
-
-    def stop(self) -> None:
-        """Stop looking."""
-        self._rounds.stop()
-
-    async def _round(self) -> None:
-        self.look()
+        super().__init__(_LOOK_MS, "the look whether the bucket is reached")
 
     def look(self) -> None:
         """Look once; leadership is named again as soon as the bucket is heard, or no other broker is left.

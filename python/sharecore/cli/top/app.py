@@ -93,7 +93,9 @@ class Top(App[None]):
         else:
             self._trouble = ""
             self._before, self._now = self._now, look
-        await self._ask_why()
+        self._show()
+        if not self._trouble:
+            await self._ask_why()
 
     async def _ask_why(self) -> None:
         """Asks why the records of the open group wait."""
