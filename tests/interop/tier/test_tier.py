@@ -135,9 +135,15 @@ def test_an_operator_gets_status_and_a_whole_state_topic_as_scripts_read_them(
         "60",
         *(word for each in given for word in ("--set", each)),
     ]
-    shown = CliRunner().invoke(app, ["tier", "status", "--output", "json", *options])
-    assert shown.exit_code == 0, shown.output
-    status = json.loads(shown.stdout)
+    # a claim is visible a moment after its node has it
+    end = time.monotonic() + 30
+    while True:
+        shown = CliRunner().invoke(app, ["tier", "status", "--output", "json", *options])
+        assert shown.exit_code == 0, shown.output
+        status = json.loads(shown.stdout)
+        if all(each["end"] for each in status["slots"]):
+            break
+        assert time.monotonic() < end, shown.output
     assert (status["topic"], status["brokers"], status["wrong"]) == (nodes.topic, 1, [])
     (found,) = status["nodes"]
     assert (found["node"], found["slots"], found["leaving"]) == (1, 4, False)
