@@ -38,13 +38,13 @@ static void take(SharecorePartition queue, int64_t now_ms) {
 }
 
 static void tell(SharecorePartition queue) {
-  SharecoreStanding standing;
+  SharecoreWaitingDetails details;
   SharecoreKey largest;
   size_t count;
-  CHECK(sharecore_inspect_managed(queue, &standing));
+  CHECK(sharecore_waiting_details(queue, &details));
   CHECK(sharecore_keys(queue, &largest, 1, &count));
-  printf("%d acquired, %d behind, %d in back-off", (int)standing.leased, (int)standing.behind, (int)standing.backoff);
-  if (standing.backoff > 0) printf(" until %d ms", (int)standing.backoff_due_ms);
+  printf("%d acquired, %d behind, %d in back-off", (int)details.leased, (int)details.behind, (int)details.backoff);
+  if (details.backoff > 0) printf(" until %d ms", (int)details.backoff_due_ms);
   printf("; key %d has %d records from %d\n", (int)largest.digest, (int)largest.records, (int)largest.first);
 }
 

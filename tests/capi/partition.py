@@ -202,10 +202,10 @@ class CPartition:
         _check(lib.sharecore_waiting(self._number, waiting))
         return waiting
 
-    def standing(self) -> Any:
-        standing = ffi.new("SharecoreStanding *")
-        _check(lib.sharecore_inspect_managed(self._number, standing))
-        return standing
+    def details(self) -> Any:
+        details = ffi.new("SharecoreWaitingDetails *")
+        _check(lib.sharecore_waiting_details(self._number, details))
+        return details
 
     def keys(self, limit: int) -> list[tuple[int, int, int]]:
         out, count = ffi.new("SharecoreKey[]", limit), ffi.new("size_t *")

@@ -45,11 +45,11 @@ class CEngines(KeyedEngines):
         assert reasons.is_full or not theirs.waiting()[1], "or as many are leased as may be"
         records = [record for _, record in theirs.records()]
         assert reasons.leased == sum(bool(record.member) for record in records)
-        standing = ours.standing()
-        assert (standing.ordering, standing.is_in_line) == (1, False)
-        assert (standing.behind, standing.leased) == (reasons.behind, reasons.leased)
+        details = ours.details()
+        assert (details.ordering, details.is_in_line) == (1, False)
+        assert (details.behind, details.leased) == (reasons.behind, reasons.leased)
         keys = Counter(record.digest for record in records if record.digest and theirs._is_open(record))
-        assert standing.keys == len(keys)
+        assert details.keys == len(keys)
         assert sum(number for _, number, _ in ours.keys(len(keys))) == keys.total()
 
     @staticmethod

@@ -255,7 +255,7 @@ typedef struct {
   bool is_in_line;
   // The order, as in `SharecoreRules`.
   uint8_t ordering;
-} SharecoreStanding;
+} SharecoreWaitingDetails;
 
 // A key with unfinished records.
 typedef struct {
@@ -544,13 +544,13 @@ SharecoreStatus sharecore_commit_at(SharecorePartition partition,
 // `waiting` must be null or writable.
 SharecoreStatus sharecore_waiting(SharecorePartition partition, SharecoreWaiting *waiting);
 
-// Why records are not delivered, with due times and the standing of the order. Without rules only `leased`, `kept` and
+// Why records are not delivered, with due times and the state of the order. Without rules only `leased`, `kept` and
 // `is_full` differ from 0 and never.
 //
 // # Safety
-// `standing` must be null or writable.
-SharecoreStatus sharecore_inspect_managed(SharecorePartition partition,
-                                          SharecoreStanding *standing);
+// `details` must be null or writable.
+SharecoreStatus sharecore_waiting_details(SharecorePartition partition,
+                                          SharecoreWaitingDetails *details);
 
 // The keys with the most unfinished records, at most `capacity` of them, the largest first. None without order by key.
 //

@@ -16,9 +16,9 @@ mod lease;
 mod life;
 mod managed;
 mod memory;
-mod standing;
 mod status;
 mod types;
+mod waiting_details;
 mod write;
 
 pub use dead_letter::{sharecore_finish_archiving, sharecore_take_dead_letters};
@@ -33,14 +33,14 @@ pub use managed::{
     sharecore_advance_at, sharecore_commit_at, sharecore_create_managed, sharecore_load_managed,
     sharecore_rules_default, sharecore_set_rules, sharecore_waiting, sharecore_wanted,
 };
-pub use standing::{
-    SharecoreKey, SharecoreStanding, sharecore_inspect_managed, sharecore_keep_locks,
-    sharecore_keys,
-};
 pub use status::{SharecoreStatus, sharecore_last_error};
 pub use types::{
     SharecoreAcknowledgement, SharecoreAcquired, SharecoreConfig, SharecoreDeadLetter,
     SharecoreFetch, SharecoreRange, SharecoreState, SharecoreStateBatch, SharecoreWrite,
+};
+pub use waiting_details::{
+    SharecoreKey, SharecoreWaitingDetails, sharecore_keep_locks, sharecore_keys,
+    sharecore_waiting_details,
 };
 pub use write::{
     sharecore_advance, sharecore_archive, sharecore_combine, sharecore_commit,

@@ -19,7 +19,7 @@ fn the_header_is_up_to_date() {
         "dead_letter",
         "inspect",
         "managed",
-        "standing",
+        "waiting_details",
     ] {
         builder = builder.with_src(root.join("src").join(file).with_extension("rs"));
     }

@@ -265,10 +265,10 @@ fn rules_come_and_go_and_what_has_no_time_is_refused() {
     }
 }
 
-fn standing(partition: SharecorePartition) -> SharecoreStanding {
-    let mut standing = std::mem::MaybeUninit::uninit();
-    ok(unsafe { sharecore_inspect_managed(partition, standing.as_mut_ptr()) });
-    unsafe { standing.assume_init() }
+fn details(partition: SharecorePartition) -> SharecoreWaitingDetails {
+    let mut details = std::mem::MaybeUninit::uninit();
+    ok(unsafe { sharecore_waiting_details(partition, details.as_mut_ptr()) });
+    unsafe { details.assume_init() }
 }
 
 fn create(rules: &SharecoreRules) -> SharecorePartition {
@@ -295,8 +295,8 @@ fn a_partition_says_why_its_records_wait() {
     assert_eq!(acquire(partition, "m", 4), [0, 1]);
     settle(partition, "m", 0, 2, NOW.0);
     assert_eq!(
-        standing(partition),
-        SharecoreStanding {
+        details(partition),
+        SharecoreWaitingDetails {
             backoff: 1,
             backoff_due_ms: NOW.0 + 1_000,
             delivery: 1,
@@ -336,7 +336,7 @@ fn a_partition_says_why_its_records_wait() {
     assert_eq!((count, found), (2, [largest, second]));
     ok(unsafe { sharecore_set_rules(partition, null()) });
     ok(unsafe { sharecore_keys(partition, found.as_mut_ptr(), 2, &raw mut count) });
-    let plain = standing(partition);
+    let plain = details(partition);
     assert_eq!((count, plain.ordering, plain.leased), (0, 0, 1));
     assert_eq!((plain.backoff, plain.backoff_due_ms), (0, i64::MAX));
 }
@@ -355,11 +355,11 @@ fn locks_of_a_connected_member_last_and_a_partition_in_line_says_so() {
     ok(keep(expired, 2 * lock_ms));
     let mut write = SharecoreWrite::default();
     ok(unsafe { sharecore_advance_at(partition, expired, NOW.1, &raw mut write) });
-    let kept = standing(partition);
+    let kept = details(partition);
     assert_eq!((kept.leased, kept.kept), (1, 1));
     assert_eq!((kept.ordering, kept.is_in_line), (2, true));
     ok(keep(expired + lock_ms, 2 * lock_ms));
     ok(unsafe { sharecore_advance_at(partition, expired + lock_ms, NOW.1, &raw mut write) });
     ok(sharecore_commit_at(partition, write.id, expired + lock_ms));
-    assert_eq!(standing(partition).leased, 0, "no longer than that");
+    assert_eq!(details(partition).leased, 0, "no longer than that");
 }

@@ -20,7 +20,7 @@ pub use error::{Refusal, RefusalKind};
 #[cfg(feature = "planted")]
 pub use managed::plant;
 pub use managed::{
-    Backoff, Bug, Engine, Entry, Key, KeyStanding, Managed, Order, Rules, Spec, Waiting, is_planted,
+    Backoff, Bug, Engine, Entry, Key, KeyDetails, Managed, Order, Rules, Spec, Waiting, is_planted,
 };
 pub use offset::{Offset, OffsetRange};
 pub use partition::{

@@ -97,9 +97,9 @@ def test_keys_go_across_record_batches_and_the_window_takes_in_more_while_one_ke
     while more := offsets(bench.take("m")):
         taken += more
     assert taken == [0, *range(2, 90, 3)]
-    standing = bench.engine().keys(1)
-    assert standing is not None
-    behind, keys, largest = standing
+    found = bench.engine().keys(1)
+    assert found is not None
+    behind, keys, largest = found
     assert (behind, keys, [(records, first) for _, records, first in largest]) == (59, 31, [(60, 0)])
 
 

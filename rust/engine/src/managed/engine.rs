@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::{Bug, Entry, KeyStanding, Lateness, Managed, Order, Rules, Spec, Times, is_planted};
+use super::{Bug, Entry, KeyDetails, Lateness, Managed, Order, Rules, Spec, Times, is_planted};
 use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::{AcquireOptions, Acquired, Config, Partition, StateBatch, Write};
@@ -47,7 +47,7 @@ pub struct Waiting {
     /// The partition is delivered in order, and records are acquired: the others wait for them.
     pub is_in_line: bool,
     /// Records waiting for earlier ones of their key; `None` without order by key.
-    pub keys: Option<KeyStanding>,
+    pub keys: Option<KeyDetails>,
 }
 
 impl From<Partition> for Engine {
@@ -372,7 +372,7 @@ impl Engine {
             units: managed.units(leased),
             is_full: !managed.may_admit(leased) || leased >= managed.inner.config().max_inflight,
             is_in_line: leased > 0 && managed.rules.order == Order::Partition,
-            keys: managed.standing(limit),
+            keys: managed.key_details(limit),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::partition::{Acquired, waits::Open};
 
 /// Records and keys in an order by key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyStanding {
+pub struct KeyDetails {
     /// Records that wait only for earlier ones of their key.
     pub behind: i64,
     /// Keys with unfinished records.
@@ -239,14 +239,14 @@ impl Managed {
         keys.map_or(0, |keys| size_of::<Keys>() + keys.chains.memory_bytes())
     }
 
-    pub(super) fn standing(&self, limit: usize) -> Option<KeyStanding> {
+    pub(super) fn key_details(&self, limit: usize) -> Option<KeyDetails> {
         let keys = self.keys.as_ref()?;
         let window = OffsetRange::new(self.inner.start_offset(), self.inner.end_offset());
         let open = self.inner.all_open_in(window);
         let behind = open
             .iter()
             .filter(|piece| piece.is_behind && !piece.is_waiting);
-        Some(KeyStanding {
+        Some(KeyDetails {
             behind: behind.map(|piece| piece.range.count()).sum(),
             keys: keys.chains.keys(),
             largest: keys.chains.largest(limit),

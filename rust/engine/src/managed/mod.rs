@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use self::admission::Admission;
 pub use self::admission::Entry;
 pub use self::engine::{Engine, Waiting};
-pub use self::keys::KeyStanding;
+pub use self::keys::KeyDetails;
 use self::keys::Keys;
 use self::lateness::Lateness;
 #[cfg(feature = "planted")]

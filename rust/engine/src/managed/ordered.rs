@@ -1,6 +1,6 @@
 //! Partition calls that order by key changes.
 
-use super::{Bug, Engine, KeyStanding, is_planted};
+use super::{Bug, Engine, KeyDetails, is_planted};
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::Partition;
 
@@ -39,10 +39,10 @@ impl Engine {
 
     /// Records that wait for others of their key, the number of keys, and the keys with the most records; `None`
     /// without order by key.
-    pub fn keys(&self, limit: usize) -> Option<KeyStanding> {
+    pub fn keys(&self, limit: usize) -> Option<KeyDetails> {
         match self {
             Self::Plain(_) => None,
-            Self::Managed(managed) => managed.standing(limit),
+            Self::Managed(managed) => managed.key_details(limit),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::status::{Failure, SharecoreStatus};
 /// Why records of a share partition are not delivered, in detail.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharecoreStanding {
+pub struct SharecoreWaitingDetails {
     /// Records waiting for their back-off.
     pub backoff: i64,
     /// When the first back-off ends; INT64_MAX for never.
@@ -54,19 +54,19 @@ pub struct SharecoreKey {
     pub first: i64,
 }
 
-/// Why records are not delivered, with due times and the standing of the order. Without rules only `leased`, `kept` and
+/// Why records are not delivered, with due times and the state of the order. Without rules only `leased`, `kept` and
 /// `is_full` differ from 0 and never.
 ///
 /// # Safety
-/// `standing` must be null or writable.
+/// `details` must be null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sharecore_inspect_managed(
+pub unsafe extern "C" fn sharecore_waiting_details(
     partition: SharecorePartition,
-    standing: *mut SharecoreStanding,
+    details: *mut SharecoreWaitingDetails,
 ) -> SharecoreStatus {
     with(partition, |partition| {
         // SAFETY: promised by the caller
-        let place = unsafe { Place::new(standing, "standing") }?;
+        let place = unsafe { Place::new(details, "details") }?;
         let found = partition.waiting_reasons(0);
         let ordering = match (partition.rules().map(|rules| rules.order), &found.keys) {
             (_, Some(_)) => 1,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn sharecore_inspect_managed(
         let (behind, keys) = found
             .keys
             .map_or((0, 0), |each| (each.behind, each.keys as i64));
-        place.put(SharecoreStanding {
+        place.put(SharecoreWaitingDetails {
             backoff: found.backoff,
             backoff_due_ms: found.backoff_due_ms.unwrap_or(i64::MAX),
             delivery: found.delivery,
