@@ -230,7 +230,8 @@ class LogThread(logging.Handler):
         self._is_forked = False
         self._line_lock = threading.Lock()
         """Held while a line is written."""
-        self._is_paused = False
+        self._paused_by: int | None = None
+        """The thread that forks."""
         _forking.add(self)
         _writing.add(self)
 
@@ -276,10 +277,13 @@ class LogThread(logging.Handler):
     def before_fork(self) -> None:
         # the stream has a lock, too, which a child would wait for without end; a pipe that nobody reads may
         # hold up the line
-        self._is_paused = self._line_lock.acquire(timeout=_FORK_S)
+        if self._line_lock.acquire(timeout=_FORK_S):
+            self._paused_by = threading.get_ident()
 
     def after_fork_in_parent(self) -> None:
-        if self._is_paused:
+        # another thread may fork at once, and not have got the lock
+        if self._paused_by == threading.get_ident():
+            self._paused_by = None
             self._line_lock.release()
 
     def after_fork(self) -> None:

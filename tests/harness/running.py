@@ -28,8 +28,12 @@ Value = TypeVar("Value")
 class Client:
     """One connection; requests are answered in order, so several may be sent before the first is read."""
 
-    def __init__(self, port: int, client_id: str = "tester") -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS)
+    def __init__(self, peer: int | socket.socket, client_id: str = "tester") -> None:
+        self._socket = (
+            socket.create_connection(("127.0.0.1", peer), timeout=TIMEOUT_SECONDS)
+            if isinstance(peer, int)
+            else peer
+        )
         self._stream = self._socket.makefile("rb")
         self._client_id = client_id
         self._sent = 0

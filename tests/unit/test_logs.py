@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -262,6 +264,19 @@ os.wait()
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert ended.stderr.split() == ["parent", "child"]
     assert ended.returncode == 0
+
+
+def test_two_threads_may_fork_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sharecore.logs._FORK_S", 0)
+    stream = io.StringIO()
+    handler = LogThread(logging.StreamHandler(stream))
+    handler.before_fork()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(handler.before_fork).result()
+    handler.after_fork_in_parent()
+    handler.handle(logging.makeLogRecord({"msg": "written", "levelno": logging.INFO}))
+    handler.close()
+    assert stream.getvalue() == "written\n"
 
 
 def test_a_child_of_a_fork_logs_for_itself() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from sharecore.broker.coordinators.share import ShareServices
 from sharecore.broker.features import WITHOUT_SHARE_GROUPS, Features
 from sharecore.broker.handlers import TELEMETRY
 from sharecore.broker.handlers.configs.report import CLUSTER_WIDE
+from sharecore.broker.on_demand import page_of, telemetry, watched
 from sharecore.broker.requests.dispatch import Dispatcher
 from sharecore.broker.requests.large import LargeRequests
 from sharecore.broker.requests.services import Services
@@ -31,8 +32,8 @@ from sharecore.broker.store.backend import StoreBackend
 from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig, listeners_of, per_ip_overrides
 from sharecore.deadletters import DeadLetterService
-from sharecore.errors import ConfigError, ErrorCode, KafkaError, missing
-from sharecore.network import Answer, Connection, Disconnect, Server
+from sharecore.errors import ConfigError, ErrorCode, KafkaError
+from sharecore.network import Answer, Connection, Disconnect, HeldSockets, Server
 from sharecore.quotas import ClientQuotas, Throttles
 from sharecore.rates import Window
 from sharecore.security import audit
@@ -97,7 +98,7 @@ class Broker(Services):
         self._first_users = users
         self.backend: Backend = StoreBackend() if backend is None else backend
         self.telemetry: ClientTelemetry | None = None
-        self._telemetry = _telemetry() if config.sharecore_telemetry_enable else None
+        self._telemetry = telemetry() if config.sharecore_telemetry_enable else None
         self._super_users = super_users_of(config)
         self.authorizer: Authorizer | None = None
         self.checks = Checks()
@@ -111,8 +112,8 @@ class Broker(Services):
         dispatch: OnFrame = Dispatcher(self, check_names=check_names).on_frame
         self.metrics: BrokerMetrics | None = None
         if config.sharecore_metrics_listener:
-            self.metrics, dispatch = _watched(self, dispatch)
-        self.page: BrokerPage | None = _page(self) if config.sharecore_page_listener else None
+            self.metrics, dispatch = watched(self, dispatch)
+        self.page: BrokerPage | None = page_of(self) if config.sharecore_page_listener else None
         self.page_port = 0
         if is_lobby:
             self._switch = _Switch(dispatch)
@@ -120,7 +121,9 @@ class Broker(Services):
         self._dispatch = dispatch
         if lobby is None:
             limits = connection_limits(config, self.listeners, {})
-            self.server = Server(dispatch, limits, self._opened, self._connection_rate)
+            self.server = Server(
+                dispatch, limits, self._opened, lambda host: self.quotas.connection_rate(host)
+            )
         else:
             self.server = lobby.server
         self._authentication = Authentication(
@@ -327,20 +330,21 @@ class Broker(Services):
             self.metrics.stop()
 
     def send_clients_away(self) -> None:
-        """Close the connections of all clients, and new ones, until `welcome_clients`.
+        """Close the connections of all clients, and new ones, until `welcome_clients`; the page stays.
 
         A request that is never confirmed must not be taken either: its client sends it again.
         """
         self._sends_away = True
         for connection in list(self.server.connections.values()):
-            connection.close()
+            if not connection.is_adopted:
+                connection.close()
 
     def welcome_clients(self) -> None:
         """Serve new connections again."""
         self._sends_away = False
 
     def _opened(self, connection: Connection) -> None:
-        if self._sends_away:
+        if self._sends_away and not connection.is_adopted:
             raise Disconnect("another broker of the home may lead")
         connection.principal = principal = self.transport.principal_of(connection)
         if principal != ANONYMOUS:
@@ -348,11 +352,22 @@ class Broker(Services):
         if self.listeners[connection.listener].sasl:
             self._authentication.begin(connection)
 
-    def _connection_rate(self, address: str) -> float | None:
-        return self.quotas.connection_rate(address)
-
     async def stop(self) -> None:
-        """Stop accepting requests, answer pending ones, and close the storage."""
+        """Stop accepting requests, answer pending ones, and close the storage, whatever fails on the way."""
+        held = HeldSockets()
+        try:
+            try:
+                await self._stop_serving(held)
+            finally:
+                # a home is released as it closes; another broker would wait for its silence otherwise
+                await self.backend.close()
+            if held:
+                await self.backend.succeeded()
+        finally:
+            held.release()
+
+    async def _stop_serving(self, held: HeldSockets) -> None:
+        """Answer what is pending, and close the connections, or have `held` hold them for a successor."""
         if self.page is not None:
             await self.page.stop()
         await self.backend.drain()
@@ -367,15 +382,9 @@ class Broker(Services):
         await self.share.finish()
         await self.backend.settle()
         await asyncio.sleep(0)
-        held = await self.server.close(holds=self.backend.has_successor)
-        try:
-            self.share.stop()
-            self.groups.stop()
-            await self.backend.close()
-            if held:
-                await self.backend.succeeded()
-        finally:
-            held.release()
+        await self.server.close(held=held if self.backend.has_successor else None)
+        self.share.stop()
+        self.groups.stop()
 
     def addresses(self) -> dict[str, object]:
         """Return the broker's addresses, for programs."""
@@ -439,51 +448,6 @@ class _Switch:
 
     def on_frame(self, connection: Connection, frame: bytes) -> Answer:
         return self.target(connection, frame)
-
-
-@contextmanager
-def _installed(setting: str) -> Iterator[None]:
-    """Name the setting that needs a missing package, and its installation."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{setting}: {missing(error)}") from None
-
-
-def _watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]:
-    """Return a broker's metrics, and a dispatcher that counts requests.
-
-    Raises:
-        ConfigError: a package for metrics is not installed.
-    """
-    # imported on demand: a start without metrics does not pay for them
-    with _installed("sharecore.metrics.listener"):
-        from sharecore.broker.metrics.listener import BrokerMetrics
-        from sharecore.metrics.requests import RequestTimes
-    requests = RequestTimes(dispatch)
-    return BrokerMetrics(broker, requests), requests.on_frame
-
-
-def _telemetry() -> type[ClientTelemetry]:
-    """Return the class that receives client metrics.
-
-    Raises:
-        ConfigError: a package for them is not installed.
-    """
-    with _installed("sharecore.telemetry.enable"):
-        from sharecore.broker.client_telemetry import ClientTelemetry
-    return ClientTelemetry
-
-
-def _page(broker: Broker) -> BrokerPage:
-    """Return the page of a broker.
-
-    Raises:
-        ConfigError: a package for it is not installed, or its keys are invalid.
-    """
-    with _installed("sharecore.page.listener"):
-        from sharecore.broker.page import BrokerPage
-    return BrokerPage(broker)
 
 
 def _throttles(quotas: ClientQuotas, config: BrokerConfig, clock: Clock) -> Throttles:

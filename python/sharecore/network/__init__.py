@@ -5,6 +5,7 @@ from __future__ import annotations
 from sharecore._core import AnswerBudget, MemoryBudget, Pending
 from sharecore.network.connection import Answer, Connection
 from sharecore.network.disconnect import Disconnect
+from sharecore.network.held import HeldSockets
 from sharecore.network.limits import Limits, ListenerLimits
 from sharecore.network.loop import loop_factory
 from sharecore.network.peer import Peer
@@ -15,6 +16,7 @@ __all__ = [
     "AnswerBudget",
     "Connection",
     "Disconnect",
+    "HeldSockets",
     "Limits",
     "ListenerLimits",
     "MemoryBudget",

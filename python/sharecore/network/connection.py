@@ -76,6 +76,11 @@ class Connection(Exchange, asyncio.BufferedProtocol):
     def __str__(self) -> str:
         return f"{self.peer_host}:{self.peer_port} (connection {self.id})"
 
+    @property
+    def is_adopted(self) -> bool:
+        """Whether the client is part of this process, as the page is."""
+        return self.peer_port == 0
+
     def on_close(self, hook: Callable[[], None]) -> None:
         """Call `hook` once when the connection has closed; immediately if it has."""
         if self.closed:

@@ -209,19 +209,17 @@ class Server:
         self._relief.stop()
         self.handshakes.abort()
 
-    async def close(self, *, grace_s: float = 1.0, holds: bool = False) -> HeldSockets:
+    async def close(self, *, grace_s: float = 1.0, held: HeldSockets | None = None) -> None:
         """Close every connection, after at most `grace_s` for written answers to leave.
 
         Args:
             grace_s: how long to wait for them, in seconds.
-            holds: clients are not to notice yet: their sockets are returned, and stay open until they are
-                released.
+            held: gets the sockets of clients that are not to notice yet; None if they may.
         """
         self.stop_listening()
-        held = HeldSockets()
         # one after the other: it takes no more descriptors than one
         for connection in list(self.connections.values()):
-            if holds and not connection.is_closing and held.hold(connection):
+            if held is not None and not connection.is_closing and held.hold(connection):
                 connection.leave()
             else:
                 connection.close()
@@ -237,7 +235,6 @@ class Server:
                 asyncio.get_running_loop().remove_reader(self._sockets.fileno())
                 self._sockets = None
         await asyncio.sleep(0)
-        return held
 
     def _sweep(self) -> None:
         assert self._loop is not None

@@ -9,17 +9,16 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from scramp import ScramClient
 from tests.harness.running import Client, RunningBroker
 from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create
 from tests.unit.broker.test_home import bucket, home
-from tests.unit.broker.test_lobby import RunningLobby, leader, until
+from tests.unit.broker.test_lobby import RunningLobby, leader, status_of, until
 from tests.unit.broker.test_sasl import authenticate
 
-from sharecore.broker.cluster import describe_partition
 from sharecore.broker.store.backend import StoreBackend
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
@@ -140,13 +139,29 @@ def test_a_new_leader_looks_often_until_its_predecessor_is_back(
         lobby.stop()
 
 
-def describe_partitions(broker: Broker, name: str) -> list[Any]:
-    topic = broker.topics.get(name)
-    assert topic is not None
-    return [describe_partition(broker.cluster, topic.topic_id, log.index) for log in topic.partitions]
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_home_is_released_although_something_failed_before(leader: RunningBroker, bucket: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("a fault of the broker")
+
+    def spoil(broker: Broker) -> None:
+        broker.groups.stop()
+        broker.groups.stop = fail  # type: ignore[method-assign]
+
+    leader.look(spoil)
+    leader.stop()
+    assert status_of(bucket)["has_ended"]
 
 
-def test_a_leader_that_does_not_hear_the_bucket_names_no_leader(
+def adopted(broker: RunningBroker) -> Client:
+    """Return a client that is part of the broker's process, as the page is."""
+    joining = broker.broker.server.adopt("PLAINTEXT", "127.0.0.1")
+    peer = asyncio.run_coroutine_threadsafe(joining, broker.loop).result(TIMEOUT_S)
+    peer.settimeout(TIMEOUT_S)
+    return Client(peer)
+
+
+def test_a_leader_that_does_not_hear_the_bucket_serves_only_its_page(
     tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = [True]
@@ -159,20 +174,21 @@ def test_a_leader_that_does_not_hear_the_bucket_names_no_leader(
         until(lambda: storage._isolation is not None and storage._isolation._was_heard)
         assert storage._nodes is not None
         asyncio.run_coroutine_threadsafe(storage._nodes.look(), running.loop).result()
-        kept = running.connect()
+        kept, page = running.connect(), adopted(running)
         asked = {"topics": [{"name": "jobs", "topic_id": None}]}
-        assert kept.ask(ApiKey.METADATA, 12, **asked).controller_id == 1
+        for client in (kept, page):
+            assert client.ask(ApiKey.METADATA, 12, **asked).controller_id == 1
         heard[0] = False
         with pytest.raises(EOFError):
             kept.receive_frame()
-        assert running.look(lambda broker: broker.cluster.controller()) == -1
-        assert running.look(lambda broker: broker.cluster.coordinator("workers")) == -1
-        (partition,) = running.look(lambda broker: describe_partitions(broker, "jobs"))
-        assert (partition["leader_id"], partition["error_code"]) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
         with pytest.raises(EOFError):
             running.ask(ApiKey.METADATA, 12, **asked)
+        later = adopted(running)
+        for client in (page, later):
+            assert client.ask(ApiKey.METADATA, 12, **asked).controller_id == 1
+            client.close()
         heard[0] = True
-        running.until(lambda broker: broker.cluster.controller() == 1)
+        running.until(lambda broker: not broker._sends_away)
         assert running.ask(ApiKey.METADATA, 12, **asked).controller_id == 1
     finally:
         lobby.stop()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sharecore.config import BrokerConfig
-from sharecore.network import Answer, Connection, Limits, Server, loop_factory
+from sharecore.network import Answer, Connection, HeldSockets, Limits, Server, loop_factory
 from sharecore.security.certificates import Authority
 from sharecore.security.tls import server_context
 
@@ -143,7 +143,8 @@ def test_held_clients_notice_only_their_release(directory: Path) -> None:
             writer.write(struct.pack(">i", 1) + b"x")
             assert await reader.readexactly(5) == b"\0\0\0\1x"
             ends.append((asyncio.ensure_future(reader.read()), writer))
-        held = await server.close(holds=True)
+        held = HeldSockets()
+        await server.close(held=held)
         assert server.connections == {}
         for _ in range(20):
             await asyncio.sleep(0)

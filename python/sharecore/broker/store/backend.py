@@ -154,7 +154,7 @@ class StoreBackend:
             epoch=epoch,
         )
         store = self.storage.store
-        self._isolation = isolation = Isolation(
+        self._isolation = Isolation(
             partial(is_proven, store, UNHEARD_MS),
             lambda: nodes.has_others,
             broker.send_clients_away,
@@ -167,7 +167,6 @@ class StoreBackend:
             epoch,
             nodes,
             partial(is_proven, store, LEASE_MS),
-            lambda: isolation.is_isolated,
         )
 
     async def join(self, broker: Host) -> None:

@@ -234,7 +234,6 @@ class HomeCluster(SingleBroker):
         epoch: its leader epoch.
         nodes: the other brokers.
         may_lease: whether no other broker can lead now.
-        is_isolated: whether another broker probably leads.
     """
 
     leases_always = False
@@ -247,22 +246,10 @@ class HomeCluster(SingleBroker):
         epoch: int,
         nodes: HomeNodes,
         may_lease: Callable[[], bool],
-        is_isolated: Callable[[], bool],
     ) -> None:
         super().__init__(identity, listeners, rack, epoch)
         self._others = nodes
         self._may_lease = may_lease
-        self._is_isolated = is_isolated
-
-    def controller(self) -> int:
-        return NOBODY if self._is_isolated() else super().controller()
-
-    def leader(self, topic_id: UUID, partition: int) -> Leader:
-        found = super().leader(topic_id, partition)
-        return Leader(NOBODY, found.epoch) if self._is_isolated() else found
-
-    def coordinator(self, group_id: str) -> int:
-        return NOBODY if self._is_isolated() else super().coordinator(group_id)
 
     def may_lease(self) -> bool:
         # asked as an answer with acquired records is written: the process may have stood still since they

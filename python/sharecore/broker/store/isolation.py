@@ -15,7 +15,7 @@ _LOOK_MS = 500
 
 
 class Isolation(PeriodicLook):
-    """Sends clients away while another broker may lead, and names no leader meanwhile.
+    """Sends clients away while another broker may lead.
 
     Nothing is answered that the bucket does not confirm, so clients of an isolated leader would wait for
     their own timeouts, and some would then ask it again, for ever.
@@ -38,11 +38,11 @@ class Isolation(PeriodicLook):
         self._send_away, self._welcome = send_away, welcome
         self._was_heard = False
         self.is_isolated = False
-        """No leader is named."""
+        """Clients are sent away."""
         super().__init__(_LOOK_MS, "the look whether the bucket is reached")
 
     def look(self) -> None:
-        """Look once; leadership is named again as soon as the bucket is heard, or no other broker is left.
+        """Look once; clients are served again as soon as the bucket is heard, or no other broker is left.
 
         Clients ask the broker that they are connected to, who leads and who coordinates their group, as long
         as it answers: so none is served meanwhile.
