@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sharecore.admin.data_dir import share_state
 from sharecore.admin.overview import GroupOverview, look_at_groups
-from sharecore.admin.waiting import hindrances
+from sharecore.admin.waiting import Waiting, waiting_of
 from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
@@ -254,13 +254,17 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
             found.append(Finding(about, "doubt", text, "sharecore groups dead-letters"))
         lag = sum(map(group.known_lag, group.positions))
         if lag and not group.members:
-            waiting = "1 record waits" if lag == 1 else f"{lag} records wait"
-            text = f"group {group.group_id}: {waiting}, and nobody is there to take them"
+            waits = "1 record waits" if lag == 1 else f"{lag} records wait"
+            text = f"group {group.group_id}: {waits}, and nobody is there to take them"
             found.append(Finding(about, "doubt", text, "start a worker, or delete the group"))
         if lag:
-            told = [f"group {group.group_id}: {line}" for line in hindered[group.group_id]]
+            waiting = hindered[group.group_id]
+            lines = [*waiting.of_group(), *waiting.of_partitions()]
+            told = [f"group {group.group_id}: {line}" for line in lines]
             found += [Finding(about, "doubt", line, _WHY.format(group.group_id)) for line in told]
-    return found
+    # those of one cluster mostly lack the same
+    gaps = dict.fromkeys(line for waiting in hindered.values() for line in waiting.gaps())
+    return found + [Finding(about, "good", line) for line in gaps]
 
 
 async def _reported(transport: Transport, node: int, name: str) -> list[str]:
@@ -273,15 +277,12 @@ async def _reported(transport: Transport, node: int, name: str) -> list[str]:
     return [f"broker {node}: {line}" for line in told.splitlines()]
 
 
-async def _hindered(transport: Transport, group: GroupOverview) -> list[str]:
-    """Return what keeps a group's records back, or those of a share partition; nothing if nobody tells."""
+async def _hindered(transport: Transport, group: GroupOverview) -> Waiting:
+    """Return what keeps a group's records back, or those of a share partition, if any wait."""
     behind = group.behind()
-    if not behind:
-        return []
-    try:
-        return await hindrances(transport, group.group_id, behind, only=("window", "takeover"))
-    except KafkaError:
-        return []
+    found = await waiting_of(transport, group.group_id, behind) if behind else Waiting()
+    found.keep_only(("window", "takeover"))
+    return found
 
 
 async def _letters_trouble(transport: Transport, group_id: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sharecore.client.configs import ConfigEntry, ResourceKind, describe_configs
+from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -27,14 +27,10 @@ class Pause:
     until_ms: int = 0
 
     @classmethod
-    def of(cls, settings: Mapping[str, ConfigEntry]) -> Pause:
+    def of(cls, settings: Mapping[str, str | None]) -> Pause:
         """Return the pause that a group's settings ask for; none where a broker has no such settings."""
-        lasting, until = (settings.get(name) for name in SETTINGS)
-        text = (until.value if until is not None else None) or ""
-        return cls(
-            lasting is not None and lasting.value == "true",
-            int(text) if text.isascii() and text.isdigit() else 0,
-        )
+        text = settings.get(PAUSED_UNTIL) or ""
+        return cls(settings.get(PAUSED) == "true", int(text) if text.isascii() and text.isdigit() else 0)
 
     def describe(self, now_ms: int) -> str:
         """Return the pause in a few words; empty if the group gets records at `now_ms`."""
@@ -52,7 +48,8 @@ async def pause_of(transport: Transport, group_id: str) -> Pause:
         KafkaError: the broker did not answer.
     """
     try:
-        return Pause.of(await describe_configs(transport, ResourceKind.GROUP, group_id, SETTINGS))
+        found = await describe_configs(transport, ResourceKind.GROUP, group_id, SETTINGS)
+        return Pause.of({name: entry.value for name, entry in found.items()})
     except KafkaError as error:
         if error.code is not ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise

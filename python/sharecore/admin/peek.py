@@ -11,7 +11,6 @@ from sharecore._core import Record, decode_records, whole_batches
 from sharecore.admin.model import EARLIEST_TIMESTAMP
 from sharecore.admin.share_state import LiveState
 from sharecore.admin.state_fetch import read_state_topic
-from sharecore.admin.waiting import Reason, waiting_of
 from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
@@ -58,7 +57,6 @@ class Peeked:
         end_offset: the end of the log; -1 where it was not read.
         next_offset: where there may be more; None: nowhere.
         hidden: why the states of records are not known, so that all look new; None where they are.
-        waits: why records do not come, as far as brokers tell.
     """
 
     partition: TopicPartition
@@ -67,7 +65,6 @@ class Peeked:
     records: Sequence[PeekedRecord]
     next_offset: int | None = None
     hidden: KafkaError | None = None
-    waits: Sequence[Reason] = ()
 
 
 async def peek(
@@ -100,8 +97,6 @@ async def peek(
     starts = await _starts(transport, group_id, topic)
     looked_at = [each.partition for each in known if not partitions or each.partition in partitions]
     acquired = await _acquired(transport, group_id, topic, looked_at)
-    places = [TopicPartition(topic, partition) for partition in looked_at]
-    waiting = (await waiting_of(transport, group_id, places)).partitions
     found = []
     for each in known:
         if partitions and each.partition not in partitions:
@@ -123,8 +118,7 @@ async def peek(
             batches, hidden = [], error
         states = ALL_STATES if settled else UNSETTLED
         spans = Spans(start, batches, states, acquired.get(each.partition, ()))
-        waits = waiting.get(TopicPartition(topic, each.partition), ())
-        found.append(replace(await _all(transport, each, spans, max_records), hidden=hidden, waits=waits))
+        found.append(replace(await _all(transport, each, spans, max_records), hidden=hidden))
     return found
 
 

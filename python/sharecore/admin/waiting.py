@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sharecore.admin.pausing import pause_of, time_text
+from sharecore.admin.pausing import SETTINGS, Pause, time_text
 from sharecore.client.configs import ResourceKind
 from sharecore.client.wire.cluster import TopicPartition
+from sharecore.client.wire.refusals import accept, on_settings
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import KafkaError
 from sharecore.plural import counted
@@ -19,81 +21,116 @@ from sharecore.protocol import ApiKey
 _WAITING = "sharecore.waiting."
 _HELD_BACK = "sharecore.held.back"
 """Settings of a group in which brokers of sharecore tell it."""
+_NOT_REPORTED = "the brokers do not report it, as they are not sharecore's, or older"
+_NOT_UNDERSTOOD = "broker {} reports it in a form that this version of sharecore does not know"
 
 Reason = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class Waiting:
-    """Why records of a share group do not come; empty where brokers do not tell.
+    """Why records of a share group do not come.
 
     Args:
+        pause: whether the group is paused.
         fetches: why fetches wait although there are records.
         partitions: why records of a share partition wait.
+        missing: why reasons may be missing, in one line; empty if every broker has reported its own.
     """
 
+    pause: Pause = field(default_factory=Pause)
     fetches: list[Reason] = field(default_factory=list)
     partitions: dict[TopicPartition, list[Reason]] = field(default_factory=dict)
+    missing: str = ""
+
+    @property
+    def paused(self) -> str:
+        """The pause in words; empty if the group is not paused now."""
+        return self.pause.describe(round(time.time() * 1000))
+
+    def of_group(self) -> list[str]:
+        """Return in words the reasons of the whole group, its pause first."""
+        return [*filter(None, [self.paused]), *map(describe_reason, self.fetches)]
+
+    def of_partitions(self) -> list[str]:
+        """Return in words the reasons of share partitions."""
+        return [
+            f"{partition}: {describe_reason(reason)}"
+            for partition, reasons in sorted(self.partitions.items())
+            for reason in reasons
+        ]
+
+    def gaps(self) -> list[str]:
+        """Return a line that says why reasons may be missing; nothing if none are."""
+        return [f"why records wait is not known: {self.missing}"] if self.missing else []
+
+    def take(self, entries: Mapping[str, str | None], places: Mapping[str, TopicPartition]) -> None:
+        """Add what one broker reports; raise ValueError if it is not understood."""
+        if (pause := Pause.of(entries)) != Pause():
+            self.pause = pause
+        for name, value in entries.items():
+            if name == _HELD_BACK:
+                self.fetches += _reasons(value)
+            elif name in places:
+                self.partitions.setdefault(places[name], []).extend(_reasons(value))
+
+    def keep_only(self, names: Container[str]) -> None:
+        """Forget the reasons of share partitions other than these."""
+        for partition, reasons in self.partitions.items():
+            self.partitions[partition] = [each for each in reasons if each["reason"] in names]
 
 
 async def waiting_of(transport: Transport, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting:
-    """Ask every broker, as only the leader of a share partition knows; those that refuse tell nothing."""
-    names = {f"{_WAITING}{each.topic}.{each.partition}": each for each in partitions}
+    """Ask every broker, as only the leader of a share partition knows; `missing` says what failed."""
+    places = {f"{_WAITING}{each.topic}.{each.partition}": each for each in partitions}
     resource = {
         "resource_type": ResourceKind.GROUP,
         "resource_name": group_id,
-        "configuration_keys": [_HELD_BACK, *names],
+        "configuration_keys": [*SETTINGS, _HELD_BACK, *places],
     }
     message = {"resources": [resource], "include_synonyms": False, "include_documentation": False}
-    found = Waiting()
+    found, missing, reports = Waiting(), dict[str, None](), False
+
+    async def ask(node: int) -> None:
+        nonlocal reports
+        try:
+            (result,) = (await transport.node(node, ApiKey.DESCRIBE_CONFIGS, message)).results
+            accept(result, on_settings(ApiKey.DESCRIBE_CONFIGS, group_id))
+            entries = {entry.name: entry.value for entry in result.configs}
+            reports |= _HELD_BACK in entries
+            found.take(entries, places)
+        except (KafkaError, OSError) as error:
+            missing[str(error)] = None
+        except ValueError:
+            missing[_NOT_UNDERSTOOD.format(node)] = None
+
     try:
-        answers = await transport.all(ApiKey.DESCRIBE_CONFIGS, message)
-    except KafkaError:
-        return found
-    for entry in (entry for answer in answers for each in answer.results for entry in each.configs):
-        if entry.name == _HELD_BACK:
-            found.fetches += json.loads(entry.value)
-        elif entry.name in names:
-            found.partitions.setdefault(names[entry.name], []).extend(json.loads(entry.value))
+        await asyncio.gather(*map(ask, await transport.nodes()))
+    except (KafkaError, OSError) as error:
+        missing[str(error)] = None
+    if not reports and not missing:
+        missing[_NOT_REPORTED] = None
+    found.missing = "; ".join(missing)
     return found
 
 
-def reason_lines(waiting: Waiting) -> list[str]:
-    """Return all reasons in words."""
-    lines = [describe_reason(reason) for reason in waiting.fetches]
-    return lines + [
-        f"{partition}: {describe_reason(reason)}"
-        for partition, reasons in sorted(waiting.partitions.items())
-        for reason in reasons
-    ]
-
-
-async def hindrances(
-    transport: Transport,
-    group_id: str,
-    partitions: Iterable[TopicPartition] = (),
-    only: Container[str] | None = None,
-) -> list[str]:
-    """Describe why no records of a group are delivered: its pause, breaker, rate, limit of members.
-
-    Args:
-        partitions: share partitions whose own reasons are added.
-        only: which of these reasons; None for all.
-
-    Raises:
-        KafkaError: the broker did not answer.
-    """
-    paused = (await pause_of(transport, group_id)).describe(round(time.time() * 1000))
-    waiting = await waiting_of(transport, group_id, partitions)
-    if only is not None:
-        for partition, reasons in waiting.partitions.items():
-            waiting.partitions[partition] = [each for each in reasons if each["reason"] in only]
-    lines = reason_lines(waiting)
-    return [paused, *lines] if paused else lines
+def _reasons(text: str | None) -> list[Reason]:
+    """Parse the reasons of a broker; raise ValueError if they are not understood."""
+    found = json.loads(text or "[]")
+    if not isinstance(found, list) or not all(isinstance(each, dict) and "reason" in each for each in found):
+        raise ValueError(text)
+    return found
 
 
 def describe_reason(reason: Reason) -> str:
-    """Return a reason in a few words."""
+    """Return a reason in a few words; of another version's reasons only the name."""
+    try:
+        return _words(reason)
+    except (KeyError, TypeError):
+        return str(reason["reason"])
+
+
+def _words(reason: Reason) -> str:
     records = counted(reason.get("records", 0), "record")
     due = f" until {time_text(reason['dueMs'])}" if reason.get("dueMs") is not None else ""
     match reason["reason"]:
@@ -109,6 +146,10 @@ def describe_reason(reason: Reason) -> str:
         case "order":
             most = f"; a key has {reason['most']}, from offset {reason['first']} on" if reason["most"] else ""
             return f"{records} behind others of their key{most}"
+        case "idle":
+            returned = reason.get("returned", 0)
+            then = f"; a back-off begins then for {counted(returned, 'record')} delivered before"
+            return f"{records} until a member fetches from it{then if returned else ''}"
         case "window":
             return f"no new records: {reason['setting']}={reason['limit']} is reached"
         case "kept":

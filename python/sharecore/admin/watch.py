@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sharecore.admin.overview import GroupOverview, look_at_groups
 from sharecore.admin.state_tail import StateTail
-from sharecore.admin.waiting import hindrances
+from sharecore.admin.waiting import waiting_of
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -103,7 +103,10 @@ class Watch:
     async def why(self, group: GroupOverview) -> list[str]:
         """Describe why records of a group are not delivered, as its brokers report it."""
         behind = group.behind()
-        return await hindrances(self._transport, group.group_id, behind) if behind else []
+        if not behind:
+            return []
+        found = await waiting_of(self._transport, group.group_id, behind)
+        return [*found.of_group(), *found.of_partitions(), *found.gaps()]
 
     async def close(self) -> None:
         """End all connections."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,22 +11,21 @@ from sharecore.cli.tables import known, show
 
 if TYPE_CHECKING:
     from sharecore.admin import PartitionOffset, ShareGroup
-    from sharecore.admin.pausing import Pause
     from sharecore.admin.waiting import Waiting
 
 
 def describe_group(
-    group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause, waiting: Waiting, letters: str
+    group: ShareGroup, offsets: Sequence[PartitionOffset], waiting: Waiting, letters: str
 ) -> None:
     """Print a group: its members, how far it is, why records do not come, and what becomes of its dead
     letters.
     """
-    from sharecore.admin.waiting import reason_lines
+    from sharecore.admin.waiting import describe_reason
 
     epochs = f"epoch {group.epoch}, assignment epoch {group.assignment_epoch}"
     typer.echo(f"share group {group.group_id}: {group.state}, {epochs}")
-    if paused := pause.describe(round(time.time() * 1000)):
-        typer.echo(f"{paused}: its members get no records")
+    if waiting.paused:
+        typer.echo(f"{waiting.paused}: its members get no records")
     typer.echo()
     if group.members:
         rows = [
@@ -49,7 +47,12 @@ def describe_group(
             ["PARTITION", "START OFFSET", "LAG"],
             [[str(each.partition), known(each.start_offset), known(each.lag)] for each in offsets],
         )
-    if waits := reason_lines(waiting):
+    has_lag = any(each.lag != 0 for each in offsets)
+    if waits := [
+        *map(describe_reason, waiting.fetches),
+        *waiting.of_partitions(),
+        *(waiting.gaps() if has_lag else ()),
+    ]:
         typer.echo()
         typer.echo("\n".join(waits))
     if letters:
@@ -57,7 +60,7 @@ def describe_group(
 
 
 def group_fields(
-    group: ShareGroup, offsets: Sequence[PartitionOffset], pause: Pause, waiting: Waiting
+    group: ShareGroup, offsets: Sequence[PartitionOffset], waiting: Waiting
 ) -> dict[str, object]:
     """Return a group as an object of JSON."""
     return {
@@ -66,9 +69,10 @@ def group_fields(
         "epoch": group.epoch,
         "assignmentEpoch": group.assignment_epoch,
         "assignor": group.assignor,
-        "paused": bool(pause.describe(round(time.time() * 1000))),
-        "pausedUntilMs": pause.until_ms or None,
+        "paused": bool(waiting.paused),
+        "pausedUntilMs": waiting.pause.until_ms or None,
         "heldBack": waiting.fetches,
+        "reasonsMissing": waiting.missing or None,
         "members": [
             {
                 "member": each.member_id,

@@ -72,18 +72,19 @@ def peek(
         if lines not in ("table", "json"):
             raise UsageFailed(f"--format {lines}: unknown; allowed: one of table, json")
         from sharecore.admin.peek import peek as look
-        from sharecore.admin.waiting import hindrances
+        from sharecore.admin.waiting import Waiting, waiting_of
 
-        async def work(transport: Transport) -> tuple[list[Peeked], list[str]]:
+        async def work(transport: Transport) -> tuple[list[Peeked], Waiting]:
             peeked = await look(
                 transport, group, topic, partitions=partition or (), max_records=count, settled=settled
             )
-            return peeked, [] if is_json else await hindrances(transport, group)
+            places = [each.partition for each in peeked]
+            return peeked, Waiting() if is_json else await waiting_of(transport, group, places)
 
         is_json = "json" in (lines, output)
 
         given = (before or []) + (setting or [])
-        found, hindered = over_transport(
+        found, waiting = over_transport(
             Cluster(bootstrap or default, given, command_config or whole, timeout), work
         )
     if hidden := next((each.hidden for each in found if each.hidden is not None), None):
@@ -95,13 +96,13 @@ def peek(
         print_json(_fields(found))
     else:
         _print_table(found)
-        for line in hindered:
+        for line in waiting.of_partitions():
+            typer.echo(line)
+        for line in [*waiting.of_group(), *(waiting.gaps() if any(each.records for each in found) else ())]:
             typer.echo(f"group {group}: {line}")
 
 
 def _print_table(found: list[Peeked]) -> None:
-    from sharecore.admin.waiting import describe_reason
-
     rows = [
         [
             f"{each.partition}@{seen.record.offset}",
@@ -118,8 +119,6 @@ def _print_table(found: list[Peeked]) -> None:
     else:
         typer.echo("nothing waits")
     for each in found:
-        for reason in each.waits:
-            typer.echo(f"{each.partition}: {describe_reason(reason)}")
         if each.start_offset is None:
             typer.echo(
                 f"{each.partition}: the group has no state yet, nobody has asked for records", err=True

@@ -309,6 +309,11 @@ class QueueSettings:
         )
 
     @property
+    def has_rules(self) -> bool:
+        """Whether records may wait for an order, a back-off, delivery times or their expiry."""
+        return bool(self.share_retry_backoff_ms or self.share_ordering != "none" or self.looks_at_records)
+
+    @property
     def topic_weights(self) -> list[tuple[str, int]]:
         """`share.topic.weights`, read."""
         return [_read_weight(word) for word in self.share_topic_weights]

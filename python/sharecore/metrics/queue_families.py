@@ -10,7 +10,8 @@ GROUP_WAITING = gauge(
     "sharecore_share_group_records_waiting",
     "Records that wait: backoff, before they are delivered again (share.retry.backoff.ms); delivery, for "
     "their delivery time; unread, until their headers or keys have been read; order, for others of their "
-    "key or partition (share.ordering); takeover, for share.ordering.takeover.wait.",
+    "key or partition (share.ordering); takeover, for share.ordering.takeover.wait; idle, for a member, in "
+    "share partitions that none fetches from.",
     "group",
     "topic",
     "reason",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from sharecore.admin.doctor import LETTERS_TROUBLE
 from sharecore.admin.model import LATEST_TIMESTAMP, Member, ShareGroup
-from sharecore.admin.waiting import reason_lines
+from sharecore.admin.waiting import describe_reason
 from sharecore.admin.watch import group_figures, partition_figures
 from sharecore.client.configs import ConfigEntry
 from sharecore.client.wire.cluster import TopicPartition
@@ -77,6 +76,7 @@ async def group_view(looker: Looker, group_id: str, topic: str, first: int) -> J
     windows = await windows_of(looker, group_id, topic, shown) if shown else {}
     unknown = [TopicPartition(topic, each) for each in shown if _log_end(windows.get(each)) is None]
     ends = await looker.transport.offsets_for(unknown, LATEST_TIMESTAMP)
+    waiting = await looker.admin.waiting_of(group_id, [TopicPartition(topic, each) for each in shown])
     return {
         "group": asdict(figures),
         "topics": topics,
@@ -86,10 +86,12 @@ async def group_view(looker: Looker, group_id: str, topic: str, first: int) -> J
         "epoch": described.epoch,
         "assignor": described.assignor,
         "operations": _operations(described),
-        "waits": reason_lines(
-            await looker.admin.waiting_of(group_id, [TopicPartition(topic, each) for each in shown])
-        ),
-        "paused": (await looker.admin.pause_of(group_id)).describe(round(time.time() * 1000)),
+        "waits": [
+            *map(describe_reason, waiting.fetches),
+            *waiting.of_partitions(),
+            *(waiting.gaps() if figures.lag else ()),
+        ],
+        "paused": waiting.paused,
         "partitions": [asdict(each) for each in partitions[:PARTITIONS_MAX]],
         "partitions_total": len(partitions),
         "of_topic": of_topic,

@@ -14,7 +14,7 @@ from sharecore.deadletters import DeadLetter, DeadLetterService
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.failures import client_error, is_fenced
 from sharecore.partition.leasing import Leasing
-from sharecore.partition.loading import Loaded, load, without_locks
+from sharecore.partition.loading import AVAILABLE, Loaded, load, without_locks
 from sharecore.persister import Persister, SharePartitionKey
 from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
@@ -288,8 +288,7 @@ class SharePartition(Leader):
     def _rules(self) -> Rules | None:
         """Return the delivery rules (order, back-off, delay, expiry); None if the group has none."""
         config = self.config
-        is_ordered = config.share_ordering != "none"
-        if not (config.share_retry_backoff_ms or is_ordered or config.looks_at_records):
+        if not config.has_rules:
             return None
         return Rules(
             ordering=config.share_ordering,
@@ -338,6 +337,23 @@ class SharePartition(Leader):
     def busy(self) -> bool:
         """Whether the leader holds anything or a fetch waits for it."""
         return self.holds or any(each.waiting for each in self._subscribers)
+
+    @property
+    def knows_waits(self) -> bool:
+        """Whether records wait, or have waited, for times that a reload would not know."""
+        engine = self.engine
+        if engine is None or not engine.has_rules:
+            return False
+        try:
+            reasons = engine.waiting_reasons(0)
+            if reasons.backoff or reasons.delivery:
+                return True
+            # a loaded record that was delivered before waits for its whole back-off
+            return self.config.share_retry_backoff_ms > 0 and any(
+                state == AVAILABLE and deliveries for _, _, state, deliveries in engine.inflight()
+            )
+        except KafkaError:
+            return False  # a failed engine is reloaded by the next use
 
     # a failed engine is unusable: fence this leader, and let the next request load the state again
 

@@ -345,11 +345,14 @@ class SharePartitions(Leaders):
         self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
 
     def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:
-        """End leaders that were idle for `idle_ms`; return their number. The next use reloads them."""
+        """End leaders that were idle for `idle_ms`; return their number. The next use reloads them.
+
+        Those that know since when records wait remain: a reload would start their back-offs anew.
+        """
         before = len(self)
         oldest = self._clock.monotonic_ms() - idle_ms
         self._drop(
-            lambda leader: leader.used_ms < oldest and not leader.busy,
+            lambda leader: leader.used_ms < oldest and not leader.busy and not leader.knows_waits,
             KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
         )
         return before - len(self)

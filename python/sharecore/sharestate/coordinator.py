@@ -198,6 +198,16 @@ class ShareCoordinator(States):
         else:
             shard.when_durable(lambda error: done(found if error is None else error))
 
+    def look(self, key: SharePartitionKey) -> StateContent | None:
+        """Return a state that this broker owns and has loaded; its newest changes may not be durable yet."""
+        shard = self._all_shards()[self.partition_of(key)]
+        try:
+            self._runtime.check_owner(shard.index)
+        except KafkaError:
+            return None
+        state = shard.states.get(key)
+        return None if state is None else state.content
+
     def at_hand(
         self, group_id: str, topic_id: UUID, partitions: Iterable[int]
     ) -> Iterator[tuple[int, StateContent]]:

@@ -16,7 +16,9 @@ from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, acquired, produce
 
 from sharecore._core import Dispatch
+from sharecore.admin import BlockingAdmin
 from sharecore.broker.store.backend import StoreBackend
+from sharecore.client.wire.cluster import TopicPartition
 from sharecore.metrics import protobuf
 from sharecore.metrics.families import FAMILIES
 from sharecore.metrics.family import Kind
@@ -225,6 +227,40 @@ def test_what_waits_is_told_right_after_a_restart(tmp_path: Path) -> None:
     assert of(samples, "kafka_server_share_coordinator_metrics_partition_load_time_seconds_sum") > 0
     assert of(samples, "kafka_server_group_coordinator_metrics_partition_load_time_seconds") > 0
     assert len(running.broker.share.partitions) == 0, "and nobody leads anything for that"
+
+
+def test_records_of_a_group_without_members_say_so_after_a_restart(tmp_path: Path) -> None:
+    running = RunningBroker(tmp_path, SETTINGS).start()
+    asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+    running.ask(ApiKey.CREATE_TOPICS, 7, topics=[asked], timeout_ms=5000)
+    settings = {"share.auto.offset.reset": "earliest", "share.retry.backoff.ms": "60000"}
+    for group, of_group in (("g", settings), ("plain", {"share.auto.offset.reset": "earliest"})):
+        configs = [{"name": name, "config_operation": 0, "value": value} for name, value in of_group.items()]
+        resource = {"resource_type": 32, "resource_name": group, "configs": configs}
+        running.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+    produce(running, "t", 5)
+    for group in ("g", "plain"):
+        member = Member(running, group, "t")
+        assert acquired(member.fetch(0)) == {0: [(0, 4, 1)]}
+        member.acknowledge({0: [(0, 1, ACCEPT), (2, 3, RELEASE)]})
+    running.stop()
+
+    running = RunningBroker(tmp_path, SETTINGS).start()
+    try:
+        running.until(lambda broker: broker.share.coordinator.loads.count == 2)
+        with BlockingAdmin(bootstrap_servers=f"127.0.0.1:{running.port}") as admin:
+            partition = TopicPartition("t", 0)
+            waiting, plain = admin.waiting_of("g", [partition]), admin.waiting_of("plain", [partition])
+        idle = {"reason": "idle", "records": 3}
+        assert plain.partitions == {partition: [idle]}
+        assert waiting.partitions == {partition: [idle | {"returned": 3}]}, "a stop returns what members hold"
+        assert not waiting.missing
+        samples = scrape(running)
+        assert of(samples, GROUP_WAITING.name, "g", "t", "idle") == 3
+        assert (GROUP_WAITING.name, frozenset({"plain", "t", "idle"})) not in samples, "it has no rules"
+        assert len(running.broker.share.partitions) == 0, "and nobody leads anything for that"
+    finally:
+        running.stop()
 
 
 def test_acknowledgements_that_ride_on_fetches_are_counted(

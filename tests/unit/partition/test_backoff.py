@@ -34,6 +34,29 @@ def test_a_fetch_that_waits_gets_a_released_record_when_it_has_waited_long_enoug
     assert bench.engine().start_offset == 1, "at its delivery limit it is given up at once"
 
 
+def test_a_leader_without_members_remembers_back_offs_that_run_and_that_have_ended() -> None:
+    bench = Bench(BACKOFF)
+    bench.logs[0].produce(2)
+    bench.take("m")
+    bench.settle("m", (0, 0, RELEASE), (1, 1, ACCEPT))
+    assert bench.leaders.drop_idle(-1) == 0
+    bench.world.run(1000)
+    assert bench.leaders.drop_idle(0) == 0
+    assert bench.take("m") == [(0, 0, 2)], "not after another whole back-off"
+    bench.settle("m", (0, 0, ACCEPT))
+    bench.world.run(1000)
+    assert bench.leaders.drop_idle(0) == 1
+
+
+def test_a_plain_leader_with_returned_records_is_freed() -> None:
+    bench = Bench(EARLIEST)
+    bench.logs[0].produce(1)
+    bench.take("m")
+    bench.settle("m", (0, 0, RELEASE))
+    bench.world.run(1000)
+    assert bench.leaders.drop_idle(0) == 1
+
+
 def test_new_records_and_others_pass_what_waits() -> None:
     bench = Bench(BACKOFF)
     bench.logs[0].produce(1, 1, 1)

@@ -14,6 +14,7 @@ from sharecore.metrics import families as f
 from sharecore.metrics import queue_families as q
 from sharecore.metrics.exposition import Exposition, Lines, labels_of
 from sharecore.partition.tally import Tally, observe_together
+from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services
@@ -25,7 +26,7 @@ _TURN_PARTITIONS = 250
 """Share partitions read per turn: about a millisecond."""
 _TYPES = ("gap", "accept", "release", "reject", "renew")
 _LOOKED_AT = (q.GROUP_EXPIRED, q.GROUP_UNREADABLE_HEADERS, q.GROUP_UNREADABLE_BATCHES, q.GROUP_THINNED)
-_REASONS = ("backoff", "delivery", "unread", "takeover")
+_REASONS = ("backoff", "delivery", "unread", "takeover", "idle")
 _HELD_BACK = ("rate", "member", "breaker")
 _UNKNOWN = -1
 
@@ -175,6 +176,9 @@ class ShareMetrics:
         engines: list[Engine] = []
         log_ends: list[int] = []
         marks = [log.high_watermark for log in logs]
+        # only a group with settings of its own has rules
+        configured = self._broker.configs.get(ResourceType.GROUP, key[0])
+        has_idle_rules = bool(configured) and self._broker.share.partitions.config(key[0]).has_rules
         for index, state, label in entries:
             if index >= len(marks):
                 continue
@@ -187,6 +191,9 @@ class ShareMetrics:
                 start, complete = state.content.start_offset, state.content.delivery_complete_count
                 lag = max(0, end_of_log - start - max(0, complete))
                 total.lag += lag
+                if has_idle_rules:
+                    total.has_rules = True
+                    total.waiting[_REASONS.index("idle")] += lag
                 total.is_known = True
                 if label:
                     starts.append(f"{label}}} {start}")

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from sharecore.broker.handlers.configs.waiting import HELD_BACK, WAITING, held_back_text, waiting_text
+from sharecore.broker.handlers.configs.waiting import (
+    HELD_BACK,
+    WAITING,
+    held_back_text,
+    idle_text,
+    waiting_text,
+)
 from sharecore.config import (
     ConfigKey,
     Dynamic,
@@ -213,13 +219,18 @@ def partition_entry(broker: Services, group_id: str, name: str, topic_name: str)
     if topic is None or not index.isdecimal() or int(index) >= len(topic.partitions):
         return None
     leader = broker.share.partitions.peek(group_id, topic.topic_id, int(index))
-    if leader is None or leader.engine is None:
-        return None
+    engine = None if leader is None else leader.engine
     if name.startswith(WAITING):
-        text, doc = waiting_text(broker, leader), "Why records do not come."
+        doc = "Why records do not come."
+        if leader is not None and engine is not None:
+            text = waiting_text(broker, leader, engine)
+        else:
+            text = idle_text(broker, group_id, topic, int(index))
         return None if text is None else _written(name, [], text, int(Kind.STRING), doc, read_only=True)
+    if engine is None:
+        return None
     try:
-        runs = leader.engine.inflight()
+        runs = engine.inflight()
     except KafkaError:
         return None  # the engine has failed, and is reloaded by the next use
     leased = [[first, last, count] for first, last, state, count in runs if state == _ACQUIRED_STATE]

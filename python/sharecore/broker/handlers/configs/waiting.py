@@ -7,10 +7,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sharecore.errors import KafkaError
+from sharecore.sharestate.keys import SharePartitionKey
+from sharecore.sharestate.records import unpack_batches
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services
     from sharecore.partition import SharePartition
+    from sharecore.partition.leader import Engine
+    from sharecore.storage import Topic
 
 WAITING = "sharecore.waiting."
 """Prefix of read-only group settings `<prefix><topic>.<partition>`, reported only on request."""
@@ -18,12 +22,12 @@ HELD_BACK = "sharecore.held.back"
 """Read-only group setting, reported only on request."""
 
 Reason = dict[str, object]
+_NOT_FINISHED = (0, 1)
+"""Persisted states of records that are delivered again: available and acquired."""
 
 
-def waiting_text(broker: Services, leader: SharePartition) -> str | None:
+def waiting_text(broker: Services, leader: SharePartition, engine: Engine) -> str | None:
     """Return why records of a share partition wait, as JSON; None if its engine has failed."""
-    engine = leader.engine
-    assert engine is not None, "it leads"
     try:
         found = engine.waiting_reasons(1)
         behind = max(0, leader.log.high_watermark - engine.next_fetch_offset)
@@ -54,6 +58,29 @@ def waiting_text(broker: Services, leader: SharePartition) -> str | None:
         name = "share.partition.max.record.locks" if by_locks else "share.partition.max.waiting"
         reasons.append({"reason": "window", "setting": name, "limit": limit})
     return json.dumps(reasons)
+
+
+def idle_text(broker: Services, group_id: str, topic: Topic, partition: int) -> str | None:
+    """Return, as JSON, that no member fetches from a share partition with records.
+
+    Its state is not loaded, so what else they wait for is not known. None if another broker leads it.
+    """
+    log = topic.partitions[partition]
+    if not log.is_known or not broker.share.partitions.lacks(group_id, topic.topic_id, partition):
+        return None
+    state = broker.share.coordinator.look(SharePartitionKey(group_id, topic.topic_id, partition))
+    if state is None or state.start_offset < 0:
+        return None
+    complete = state.start_offset + max(0, state.delivery_complete_count)
+    records = max(0, log.high_watermark - complete)
+    reason: Reason = {"reason": "idle", "records": records}
+    if broker.share.partitions.config(group_id).share_retry_backoff_ms:
+        reason["returned"] = sum(
+            last - first + 1
+            for first, last, status, deliveries in unpack_batches(state.batches())
+            if status in _NOT_FINISHED and deliveries
+        )
+    return json.dumps([reason] if records else [])
 
 
 def held_back_text(broker: Services, group_id: str) -> str:
