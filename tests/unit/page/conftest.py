@@ -61,7 +61,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]
     """alice may do everything on the page with `workers` and `jobs`, bob may only view, carol nothing."""
     running = start(tmp_path_factory.mktemp("secured"), SECURED)
     topic, group = ResourceType.TOPIC, ResourceType.GROUP
-    allow(running, "alice", group, "workers", Operation.READ, Operation.DELETE, Operation.DESCRIBE_CONFIGS)
+    allow(running, "alice", group, "workers", Operation.READ, Operation.DELETE, Operation.ALTER_CONFIGS)
     allow(running, "alice", topic, "jobs", Operation.READ, Operation.WRITE)
     allow(running, "alice", topic, "__share_group_state", Operation.READ)
     allow(running, "bob", group, "workers", Operation.DESCRIBE)

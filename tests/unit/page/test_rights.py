@@ -107,10 +107,24 @@ def test_who_may_read_sees_leases_and_records(alice: Browser, leased: Member) ->
     assert alice.get("/api/poison", group="workers").body["runs"] == []
 
 
+def test_who_may_alter_the_group_pauses_it_and_sees_why_records_wait(alice: Browser) -> None:
+    asked = {"group": "workers", "confirm": "workers"}
+    detail = alice.look("/api/group", group="workers")
+    assert (detail["operations"]["alter_configs"], detail["waits"], detail["paused"]) == (True, [], "")
+    assert alice.post("/api/pause", asked).status == 200
+    assert alice.look("/api/group", group="workers")["paused"] == "paused until it is resumed"
+    assert alice.post("/api/resume", asked).status == 200
+    assert alice.look("/api/group", group="workers")["paused"] == ""
+
+
 def test_who_may_describe_sees_no_records_and_does_nothing(bob: Browser) -> None:
     detail = bob.look("/api/group", group="workers")
     assert detail["operations"] == {"read": False, "delete": False, "alter_configs": False}
     assert detail["windows"][0]["source"] == "leader"
+    assert detail["waits"] == [
+        "why records wait is not known: GROUP_AUTHORIZATION_FAILED: the right DESCRIBE_CONFIGS on group workers "
+        "is missing"
+    ]
     refused = bob.get("/api/records", group="workers", topic="jobs", partition=0, states="acquired,available")
     assert (refused.status, refused.body["code"]) == (403, "TOPIC_AUTHORIZATION_FAILED")
     assert bob.get("/api/poison", group="workers").body["runs"] is None

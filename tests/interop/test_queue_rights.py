@@ -1,0 +1,229 @@
+"""Who may set and see a group's queue settings, pause it, and see why its records wait.
+
+Apache Kafka is asked, too, where it has the API: for the settings of a group.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from tests.harness.broker import SHARECORE
+from tests.harness.clients import QUIET, configure_group, create_topic, produce, share_consumer, take
+from tests.harness.listeners import Listeners
+from tests.interop.conftest import KIND
+
+from sharecore.admin import BlockingAdmin
+from sharecore.errors import ErrorCode, KafkaError
+
+TOPIC, GROUP, OTHER = "jobs", "workers", "others"
+USER, PASSWORD = "clerk", "of-clerk"
+PATIENCE_S = 30
+_PARTS = (
+    *("restype", "name", "resource_pattern_type", "principal", "host"),
+    *("operation", "permission_type"),
+)
+ON_GROUP, ON_TOPIC = (ResourceType.GROUP, GROUP), (ResourceType.TOPIC, TOPIC)
+SEES_GROUP = [(*ON_GROUP, AclOperation.DESCRIBE), (*ON_TOPIC, AclOperation.DESCRIBE)]
+ours = pytest.mark.skipif(KIND == "apache", reason="settings that Apache Kafka does not have")
+Right = tuple[ResourceType, str, AclOperation]
+
+
+@pytest.fixture(scope="module")
+def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
+    """Provide two groups, one of which has records that wait, and a user without rights."""
+    made = Listeners(tmp_path_factory.mktemp("listeners"), KIND)
+    made.start()
+    plain = made.address("PLAINTEXT")
+    create_topic(plain, TOPIC)
+    own = {"share_ordering": "key"} if KIND == "sharecore" else {}
+    configure_group(plain, GROUP, share_auto_offset_reset="earliest", **own)
+    configure_group(plain, OTHER, share_auto_offset_reset="earliest")
+    produce(plain, TOPIC, [b"job"] * 3)
+    with share_consumer(plain, GROUP, [TOPIC]) as consumer:
+        take(consumer)
+    produce(plain, TOPIC, [b"job"] * 3)
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    user = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+    admin = everything(made)
+    admin.alter_user_scram_credentials([user])[USER].result(PATIENCE_S)
+    yield made
+    made.kill()
+
+
+def everything(listeners: Listeners) -> AdminClient:
+    """Return a client that may do all."""
+    return AdminClient({"bootstrap.servers": listeners.address("PLAINTEXT"), **QUIET})
+
+
+def settings(listeners: Listeners) -> dict[str, str]:
+    """Return the user's settings."""
+    names = {"sasl.username": USER, "sasl.password": PASSWORD}
+    return listeners.client("SASL_SSL", "SCRAM-SHA-512") | names
+
+
+@contextmanager
+def allowed(listeners: Listeners, *rights: Right) -> Iterator[BlockingAdmin]:
+    """Give the user rights, and its administrator, once the broker knows them."""
+    literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    bindings = [
+        AclBinding(kind, name, literal, f"User:{USER}", "*", operation, allow)
+        for kind, name, operation in rights
+    ]
+    admin = everything(listeners)
+    rules = [AclBindingFilter(*[getattr(each, part) for part in _PARTS]) for each in bindings]
+    try:
+        for answer in admin.create_acls(bindings).values() if bindings else ():
+            answer.result(PATIENCE_S)
+        until = time.monotonic() + PATIENCE_S
+        any_rule = AclBindingFilter(
+            ResourceType.ANY,
+            None,
+            ResourcePatternType.ANY,
+            None,
+            None,
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        # Apache Kafka's broker learns of a new right with a delay
+        while len(admin.describe_acls(any_rule).result(PATIENCE_S)) != len(bindings):
+            assert time.monotonic() < until
+        with BlockingAdmin(settings(listeners)) as made:
+            yield made
+    finally:
+        for deleted in admin.delete_acls(rules).values() if rules else ():
+            deleted.result(PATIENCE_S)
+
+
+def refusal(call: Callable[[], object]) -> tuple[ErrorCode | None, str]:
+    """Return the code and text with which a request is refused; None if it is not."""
+    try:
+        call()
+    except KafkaError as error:
+        return error.code, error.message
+    return None, ""
+
+
+def lacks(right: str) -> tuple[ErrorCode, str]:
+    return ErrorCode.GROUP_AUTHORIZATION_FAILED, f"the right {right} on group {GROUP} is missing"
+
+
+FINE = (None, "")
+
+
+@pytest.mark.parametrize(
+    ("right", "may_set", "may_see"),
+    [
+        (None, False, False),
+        ((*ON_GROUP, AclOperation.READ), False, False),
+        ((*ON_GROUP, AclOperation.DESCRIBE), False, False),
+        ((*ON_GROUP, AclOperation.ALTER), False, False),
+        ((ResourceType.GROUP, OTHER, AclOperation.ALTER_CONFIGS), False, False),
+        ((ResourceType.TOPIC, GROUP, AclOperation.ALTER_CONFIGS), False, False),
+        ((*ON_GROUP, AclOperation.DESCRIBE_CONFIGS), False, True),
+        ((*ON_GROUP, AclOperation.ALTER_CONFIGS), True, True),
+        ((*ON_GROUP, AclOperation.ALL), True, True),
+    ],
+)
+def test_settings_of_a_group_need_their_own_rights(
+    listeners: Listeners, right: Right | None, may_set: bool, may_see: bool
+) -> None:
+    names = ["share.record.lock.duration.ms", *(["share.retry.backoff.ms"] if KIND == "sharecore" else ())]
+    with allowed(listeners, *([right] if right is not None else ())) as admin:
+        for name in names:
+            setting = {name: 20_000}
+            expected = FINE if may_set else lacks("ALTER_CONFIGS")
+            assert refusal(lambda: admin.alter_configs(GROUP, setting)) == expected  # noqa: B023
+            assert refusal(lambda: admin.alter_configs(GROUP, unset=[name])) == expected  # noqa: B023
+            tried = refusal(lambda: admin.alter_configs(GROUP, setting, validate_only=True))  # noqa: B023
+            assert tried == expected
+            # nobody without the right learns whether a value would do
+            wrong = refusal(lambda: admin.alter_configs(GROUP, {name: -5}))[0]  # noqa: B023
+            assert wrong == (ErrorCode.INVALID_CONFIG if may_set else expected[0])
+        expected = FINE if may_see else lacks("DESCRIBE_CONFIGS")
+        assert refusal(lambda: admin.configs(GROUP)) == expected
+        assert refusal(lambda: admin.configs(GROUP, names)) == expected
+
+
+@ours
+@pytest.mark.parametrize("operation", [AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS])
+def test_pausing_needs_the_right_to_alter_the_group_alone(
+    listeners: Listeners, operation: AclOperation
+) -> None:
+    may = operation is AclOperation.ALTER_CONFIGS
+    with allowed(listeners, (*ON_GROUP, operation)) as admin:
+        expected = FINE if may else lacks("ALTER_CONFIGS")
+        assert refusal(lambda: admin.pause(GROUP)) == expected
+        assert (admin.pause_of(GROUP).lasting, admin.waiting_of(GROUP, []).paused != "") == (may, may)
+        assert refusal(lambda: admin.resume(GROUP)) == expected
+        status, shown, told = sharecore(listeners, "groups", "pause", GROUP, "--for", "1h")
+        assert (status, lacks("ALTER_CONFIGS")[1] in told) == (int(not may), not may)
+        assert ("paused until" in shown) == may
+        assert sharecore(listeners, "groups", "resume", GROUP)[0] == int(not may)
+        assert admin.waiting_of(GROUP, []).paused == ""
+
+
+def sharecore(listeners: Listeners, *words: str) -> tuple[int, str, str]:
+    """Run a command as the user; return status, output and what was said on standard error."""
+    mine = settings(listeners)
+    options = [word for name, value in mine.items() for word in ("-X", f"{name}={value}")]
+    ended = subprocess.run(
+        [SHARECORE, *words, "-b", mine["bootstrap.servers"], *options],
+        capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "Traceback" not in ended.stderr
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+UNKNOWN = "why records wait is not known: "
+MAY_READ = [(*ON_GROUP, AclOperation.DESCRIBE), (*ON_TOPIC, AclOperation.READ)]
+
+
+@pytest.mark.parametrize(
+    ("words", "rights"),
+    [(("describe", GROUP), SEES_GROUP), (("peek", GROUP, TOPIC), MAY_READ)],
+    ids=["describe", "peek"],
+)
+def test_a_group_is_shown_without_the_reasons_that_the_user_may_not_see(
+    listeners: Listeners, words: tuple[str, ...], rights: list[Right]
+) -> None:
+    with allowed(listeners, *rights):
+        status, shown, told = sharecore(listeners, "groups", *words)
+        assert status == 0, told
+        assert f"{TOPIC}-0" in shown
+        assert shown.count(UNKNOWN) == 1
+        assert f"the right DESCRIBE_CONFIGS on group {GROUP} is missing" in shown
+    with allowed(listeners, *rights, (*ON_GROUP, AclOperation.DESCRIBE_CONFIGS)):
+        status, shown, told = sharecore(listeners, "groups", *words)
+        assert status == 0, told
+        assert (f"{UNKNOWN}the brokers do not report it" in shown) == (KIND == "apache")
+        assert UNKNOWN not in shown or KIND == "apache"
+
+
+@ours
+def test_reasons_of_a_share_partition_need_its_topic_too(listeners: Listeners) -> None:
+    plain = listeners.address("PLAINTEXT")
+    with BlockingAdmin(bootstrap_servers=plain) as all_rights:
+        places = [each.partition for each in all_rights.offsets(GROUP)]
+    with share_consumer(plain, GROUP, [TOPIC]) as consumer:
+        take(consumer)
+        with allowed(listeners, (*ON_GROUP, AclOperation.DESCRIBE_CONFIGS)) as admin:
+            found = admin.waiting_of(GROUP, places)
+            assert (found.partitions, found.missing) == ({}, "")
+        with allowed(listeners, (*ON_GROUP, AclOperation.DESCRIBE_CONFIGS), SEES_GROUP[1]) as admin:
+            assert [*admin.waiting_of(GROUP, places).partitions] == places
