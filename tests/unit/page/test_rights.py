@@ -122,8 +122,8 @@ def test_who_may_describe_sees_no_records_and_does_nothing(bob: Browser) -> None
     assert detail["operations"] == {"read": False, "delete": False, "alter_configs": False}
     assert detail["windows"][0]["source"] == "leader"
     assert detail["waits"] == [
-        "why records wait is not known: GROUP_AUTHORIZATION_FAILED: the right DESCRIBE_CONFIGS on group workers "
-        "is missing"
+        "why records wait is not known: GROUP_AUTHORIZATION_FAILED: "
+        "the right DESCRIBE_CONFIGS on group workers is missing"
     ]
     refused = bob.get("/api/records", group="workers", topic="jobs", partition=0, states="acquired,available")
     assert (refused.status, refused.body["code"]) == (403, "TOPIC_AUTHORIZATION_FAILED")
