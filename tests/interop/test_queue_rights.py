@@ -91,17 +91,8 @@ def allowed(listeners: Listeners, *rights: Right) -> Iterator[BlockingAdmin]:
         for answer in admin.create_acls(bindings).values() if bindings else ():
             answer.result(PATIENCE_S)
         until = time.monotonic() + PATIENCE_S
-        any_rule = AclBindingFilter(
-            ResourceType.ANY,
-            None,
-            ResourcePatternType.ANY,
-            None,
-            None,
-            AclOperation.ANY,
-            AclPermissionType.ANY,
-        )
         # Apache Kafka's broker learns of a new right with a delay
-        while len(admin.describe_acls(any_rule).result(PATIENCE_S)) != len(bindings):
+        while any(not admin.describe_acls(rule).result(PATIENCE_S) for rule in rules):
             assert time.monotonic() < until
         with BlockingAdmin(settings(listeners)) as made:
             yield made
