@@ -2327,6 +2327,14 @@ class Store:
     @property
     def maintenance_error(self) -> str | None:
         """Why the last attempt to seal or rewrite segments failed, if it did."""
+    def keep_local(self, logs: Sequence[int]) -> None:
+        """Keep the records of these logs on the local disk when segments are evicted, and fetch missing ones.
+
+        Nothing is evicted before the first call.
+
+        Raises:
+            OSError: the bucket does not return them.
+        """
     def max_timestamp(self, log: int) -> int | None: ...
     def aborted(self, log: int, first: int, end: int) -> list[tuple[int, int]]: ...
     def active_producers(self, log: int) -> list[tuple[int, int, int, int, int, int]]:
@@ -2456,7 +2464,10 @@ class BucketStatus:
         creates, gets, lists, deletes: requests, retries included; `failed` got no definite answer.
         sent_bytes: of all create requests.
         local_bytes, remote_bytes: of a home with a bound, on the disk and in the bucket alone; 0 without one.
+        internal_bytes: part of `local_bytes` in evicted segments: records of internal topics.
         evicted: segments that left the disk.
+        eviction_failed: failed attempts to evict a segment or to rewrite an evicted one.
+        eviction_error: why the last one failed; None after a success.
         pieces: read from the bucket, with their `piece_bytes` and how long all took; reads that failed.
     """
 
@@ -2499,7 +2510,13 @@ class BucketStatus:
     @property
     def remote_bytes(self) -> int: ...
     @property
+    def internal_bytes(self) -> int: ...
+    @property
     def evicted(self) -> int: ...
+    @property
+    def eviction_failed(self) -> int: ...
+    @property
+    def eviction_error(self) -> str | None: ...
     @property
     def pieces(self) -> int: ...
     @property

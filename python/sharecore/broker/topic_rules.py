@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 Name = TypeVar("Name")
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 PARTITIONS_PER_REQUEST_MAX = 10_000
 TIME_IS_OVER = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 """Answer to a request without time (`timeout_ms` of 0 or less): nothing is done."""

@@ -57,7 +57,15 @@ BUCKET_LOCAL = gauge(
 BUCKET_REMOTE = gauge(
     "sharecore_bucket_remote_bytes", "Of such a home: bytes of sealed segments that only the bucket has."
 )
+BUCKET_INTERNAL = gauge(
+    "sharecore_bucket_cache_internal_bytes",
+    "Of `sharecore_bucket_cache_bytes`: records of internal topics in evicted segments, which stay.",
+)
 BUCKET_EVICTED = counter("sharecore_bucket_evicted_segments", "Segments that left the local disk.")
+BUCKET_EVICTION_FAILURES = counter(
+    "sharecore_bucket_eviction_failures",
+    "Failed attempts to evict a segment, or to rewrite an evicted one that is mostly deleted.",
+)
 BUCKET_PIECES = counter("sharecore_bucket_pieces", "Pieces of such segments that were read from the bucket.")
 BUCKET_PIECE_BYTES = counter("sharecore_bucket_piece_bytes", "Bytes of these pieces.")
 BUCKET_PIECE_TIME = counter(

@@ -108,7 +108,18 @@ class Storage:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.catalog = StoreCatalog(self.store, self.tickets.ticket)
         self.configs = Configs(self.catalog)
-        self.topics = StoreTopics(self.catalog, self.configs, self.store.new_log_id, self._open_log)
+        try:
+            self.topics = StoreTopics(
+                self.catalog,
+                self.configs,
+                self.store.new_log_id,
+                self._open_log,
+                self.store.keep_local,
+            )
+        except BaseException:
+            self._disk.close()
+            self.store.close()
+            raise
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Resolve tickets and call listeners on `loop`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID, uuid4
 
 from sharecore.errors import ErrorCode, KafkaError
@@ -14,6 +14,7 @@ from sharecore.storage.log import Log
 from sharecore.storage.store_catalog import StoreCatalog
 from sharecore.storage.store_log import StoreLog
 from sharecore.storage.topics import Topic, TopicChange, Topics
+from sharecore.topic_names import INTERNAL_TOPICS
 
 TOPIC_PREFIX = b"topic/"
 _RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
@@ -28,18 +29,28 @@ class StoreTopics(Topics):
     Args:
         new_log_id: returns an id for a new log.
         open_log: creates the object for a log.
+        keep_local: gets the logs of internal topics, which are read on the event loop: their records must
+            stay on the local disk.
     """
 
     def __init__(
-        self, catalog: StoreCatalog, configs: Configs, new_log_id: Callable[[], int], open_log: OpenLog
+        self,
+        catalog: StoreCatalog,
+        configs: Configs,
+        new_log_id: Callable[[], int],
+        open_log: OpenLog,
+        keep_local: Callable[[Sequence[int]], None],
     ) -> None:
         super().__init__()
         self._catalog = catalog
         self._configs = configs
         self._new_log_id = new_log_id
         self._open_log = open_log
+        self._keep_local = keep_local
         self._changing: set[str] = set()
-        for name, topic_id, log_ids in stored_topics(catalog.scan(TOPIC_PREFIX)):
+        stored = list(stored_topics(catalog.scan(TOPIC_PREFIX)))
+        keep_local([log_id for name, _, log_ids in stored if name in INTERNAL_TOPICS for log_id in log_ids])
+        for name, topic_id, log_ids in stored:
             self._add(Topic(name, topic_id, self._logs(log_ids, name, topic_id)))
 
     async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
@@ -51,6 +62,8 @@ class StoreTopics(Topics):
         if settings:
             puts.append((config_key(ResourceType.TOPIC, name), encode_object(settings)))
         self._changing.add(name)
+        if name in INTERNAL_TOPICS:
+            self._keep_local(log_ids)
         try:
             await self._catalog.change(puts, create_logs=log_ids)
         finally:
@@ -70,6 +83,8 @@ class StoreTopics(Topics):
         added = [self._new_log_id() for _ in range(count - have)]
         log_ids = [log.log_id for log in store_logs(topic)] + added
         self._changing.add(name)
+        if name in INTERNAL_TOPICS:
+            self._keep_local(added)
         try:
             await self._catalog.change([_entry(name, topic.topic_id, log_ids)], create_logs=added)
         finally:

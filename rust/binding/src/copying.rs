@@ -4,17 +4,16 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use sharecore_bucket::Answer;
 use sharecore_bucket::{
-    HOME_WINDOW,
+    Answer, Call, HOME_WINDOW,
     probe::{Probe, Verdict},
 };
 use sharecore_bucket_io::{Settings, Transport};
 use sharecore_store::{
-    Asking, BackupOptions, BackupState, BackupStatus, BucketLine, CacheOptions, ColdFigures,
-    Durability, Options, Store,
+    BackupOptions, BackupState, BackupStatus, BucketLine, CacheOptions, Durability, EvictedFigures,
+    EvictedRequests, Options, Store,
 };
 
 use crate::{
@@ -104,12 +103,14 @@ impl PyBucketCopy {
     }
 }
 
-/// A bound on the local disk. Readers have a transport of their own: they wait for it, and nothing else does.
+/// A bound on the local disk. Reads of evicted segments have a transport of their own: nothing else waits for it.
 fn bounded(settings: &Settings, bytes: u64) -> Result<CacheOptions, String> {
     let transport = Transport::start(settings)?;
     Ok(CacheOptions {
         bytes,
-        ask: Asking(Arc::new(move |what| transport.wait(what))),
+        requests: EvictedRequests(Arc::new(move |what, reply| {
+            transport.send(Call { id: 0, what }, move |_, answer| reply(answer));
+        })),
     })
 }
 
@@ -225,6 +226,15 @@ pub(crate) fn is_proven(store: &Bound<'_, PyStore>, lease_ms: u64) -> bool {
     store.get().0.is_proven(lease_ms)
 }
 
+#[pymethods]
+impl PyStore {
+    #[allow(clippy::needless_pass_by_value)]
+    fn keep_local(&self, py: Python<'_>, logs: Vec<u64>) -> PyResult<()> {
+        py.detach(|| self.0.keep_local(&logs))
+            .map_err(|error| PyOSError::new_err(error.to_string()))
+    }
+}
+
 /// Status of a store's copy.
 #[pyclass(name = "BucketStatus", module = "sharecore._core", frozen, get_all)]
 pub(crate) struct PyBucketStatus {
@@ -246,24 +256,27 @@ pub(crate) struct PyBucketStatus {
     failed: u64,
     sent_bytes: u64,
     local_bytes: u64,
+    internal_bytes: u64,
     remote_bytes: u64,
     evicted: u64,
     pieces: u64,
     piece_bytes: u64,
     piece_micros: u64,
     pieces_failed: u64,
+    eviction_failed: u64,
+    eviction_error: Option<String>,
 }
 
 impl PyBucketStatus {
     /// The status of a store's copy; None without one.
     pub(crate) fn of(store: &Store) -> Option<Self> {
-        let cold = store.cold_figures().unwrap_or_default();
-        Some((store.bucket_status()?, cold).into())
+        let evicted = store.evicted_figures().unwrap_or_default();
+        Some((store.bucket_status()?, evicted).into())
     }
 }
 
-impl From<(BackupStatus, ColdFigures)> for PyBucketStatus {
-    fn from((status, cold): (BackupStatus, ColdFigures)) -> Self {
+impl From<(BackupStatus, EvictedFigures)> for PyBucketStatus {
+    fn from((status, evicted): (BackupStatus, EvictedFigures)) -> Self {
         Self {
             state: match status.state {
                 BackupState::Attaching => "attaching",
@@ -287,13 +300,16 @@ impl From<(BackupStatus, ColdFigures)> for PyBucketStatus {
             deletes: status.deletes,
             failed: status.failed,
             sent_bytes: status.sent_bytes,
-            local_bytes: cold.local_bytes,
-            remote_bytes: cold.remote_bytes,
-            evicted: cold.evicted,
-            pieces: cold.reads,
-            piece_bytes: cold.read_bytes,
-            piece_micros: cold.read_micros,
-            pieces_failed: cold.failed,
+            local_bytes: evicted.local_bytes,
+            internal_bytes: evicted.internal_bytes,
+            remote_bytes: evicted.remote_bytes,
+            evicted: evicted.evicted,
+            pieces: evicted.reads,
+            piece_bytes: evicted.read_bytes,
+            piece_micros: evicted.read_micros,
+            pieces_failed: evicted.failed,
+            eviction_failed: evicted.work_failed,
+            eviction_error: evicted.work_error,
         }
     }
 }

@@ -149,11 +149,12 @@ pub(crate) fn begin(
         room: Arc::clone(&room),
         batches: slice.batches.clone(),
     };
+    let from = slice.source();
     let job = move || {
         let outcome = room.fill(&slice);
         let _ = room.outcome.set(outcome);
     };
-    Ok((store.read_apart(job), Some(reading)))
+    Ok((store.read_apart_from(from, job), Some(reading)))
 }
 
 #[pymethods]

@@ -18,26 +18,41 @@ use crate::{
 /// all other waiting work, so that nobody waits long for someone else's.
 pub type Job = Box<dyn FnMut() -> bool + Send>;
 
+/// What a read waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// The local disk.
+    Disk,
+    /// The bucket. Such reads have threads of their own, so that others do not wait for a slow bucket.
+    Bucket,
+}
+
 /// Reads waiting for a thread, and finished ones.
 #[derive(Default)]
 pub(crate) struct Reads {
     queue: Mutex<Queue>,
-    work: Condvar,
+    work: [Condvar; 2],
 }
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(u64, Job)>,
+    /// By what they wait for.
+    lanes: [Lane; 2],
+    threads_max: usize,
     ended: Vec<u64>,
     begun: u64,
-    threads: Vec<JoinHandle<()>>,
-    threads_max: usize,
-    idle: usize,
     closed: bool,
 }
 
+#[derive(Default)]
+struct Lane {
+    waiting: VecDeque<(u64, Job)>,
+    threads: Vec<JoinHandle<()>>,
+    idle: usize,
+}
+
 impl Reads {
-    /// Has at most this many threads, started on demand; with none, a simulation steps the work.
+    /// Has at most this many threads for each kind of read, started on demand; with none, a simulation steps the work.
     pub(crate) fn new(threads_max: usize) -> Self {
         let reads = Self::default();
         reads.lock().threads_max = threads_max;
@@ -57,28 +72,40 @@ impl Reads {
     pub(crate) fn close(&self) {
         let mut queue = self.lock();
         queue.closed = true;
-        let forgotten = mem::take(&mut queue.waiting);
-        let threads = mem::take(&mut queue.threads);
+        let lanes = mem::take(&mut queue.lanes);
         drop(queue);
-        drop(forgotten);
-        self.work.notify_all();
-        for thread in threads {
-            let _ = thread.join();
+        for (lane, work) in lanes.into_iter().zip(&self.work) {
+            drop(lane.waiting);
+            work.notify_all();
+            for thread in lane.threads {
+                let _ = thread.join();
+            }
         }
+    }
+
+    fn take_next(&self) -> Option<(u64, Job)> {
+        let mut queue = self.lock();
+        let mut lanes = queue.lanes.iter_mut();
+        lanes.find_map(|lane| lane.waiting.pop_front())
     }
 }
 
-impl Queue {
+impl Lane {
     /// Starts another thread if all are busy.
-    fn grow(&mut self, shared: &Arc<Shared>) {
-        if self.idle >= self.waiting.len() || self.threads.len() >= self.threads_max {
+    fn grow(&mut self, shared: &Arc<Shared>, threads_max: usize, from: ReadFrom) {
+        if self.idle >= self.waiting.len() || self.threads.len() >= threads_max {
             return;
         }
         let shared = Arc::clone(shared);
-        let thread = thread::Builder::new().name("store-read".into());
+        let name = match from {
+            ReadFrom::Disk => "store-read",
+            ReadFrom::Bucket => "store-bucket-read",
+        };
+        let thread = thread::Builder::new().name(name.into());
         // without another thread the running ones do the work
-        self.threads.extend(thread.spawn(move || run(&shared)).ok());
-        debug_assert!(self.threads.len() <= self.threads_max, "too many threads");
+        let spawned = thread.spawn(move || run(&shared, from));
+        self.threads.extend(spawned.ok());
+        debug_assert!(self.threads.len() <= threads_max, "too many threads");
     }
 }
 
@@ -94,27 +121,31 @@ fn step_back() {
 #[cfg(not(target_os = "linux"))]
 const fn step_back() {}
 
-fn run(shared: &Shared) {
+fn run(shared: &Shared, from: ReadFrom) {
     step_back();
     let reads = &shared.reads;
+    let lane = from as usize;
     let mut queue = reads.lock();
     loop {
-        if let Some(next) = queue.waiting.pop_front() {
+        if let Some(next) = queue.lanes[lane].waiting.pop_front() {
             drop(queue);
-            end(shared, next);
+            end(shared, next, from);
             queue = reads.lock();
         } else if queue.closed {
             return;
         } else {
-            queue.idle += 1;
-            queue = reads.work.wait(queue).expect("no panic under the lock");
-            queue.idle -= 1;
+            queue.lanes[lane].idle += 1;
+            let woken = reads.work[lane].wait(queue);
+            queue = woken.expect("no panic under the lock");
+            // closing leaves new lanes
+            let idle = &mut queue.lanes[lane].idle;
+            *idle = idle.saturating_sub(1);
         }
     }
 }
 
 /// Runs a job's turn, and reports its end.
-fn end(shared: &Shared, (id, mut job): (u64, Job)) {
+fn end(shared: &Shared, (id, mut job): (u64, Job), from: ReadFrom) {
     // work that panics has found nothing, and counts as done
     let is_done = catch_unwind(AssertUnwindSafe(&mut job)).unwrap_or(true);
     let mut queue = shared.reads.lock();
@@ -123,11 +154,14 @@ fn end(shared: &Shared, (id, mut job): (u64, Job)) {
         "work ends that has not begun"
     );
     debug_assert!(
-        queue.waiting.iter().all(|(other, _)| *other != id),
+        queue
+            .lanes
+            .iter()
+            .all(|lane| lane.waiting.iter().all(|(other, _)| *other != id)),
         "work is both waiting and running"
     );
     if !is_done && !queue.closed {
-        queue.waiting.push_back((id, job));
+        queue.lanes[from as usize].waiting.push_back((id, job));
         return;
     }
     queue.ended.push(id);
@@ -139,17 +173,27 @@ impl Store {
     /// Runs a read in a thread; `drain` returns its number once it is done. Waiting reads are dropped when the store
     /// closes.
     pub fn read_apart(&self, read: impl FnOnce() + Send + 'static) -> u64 {
+        self.read_apart_from(ReadFrom::Disk, read)
+    }
+
+    /// As `read_apart`, for a read that may wait for the bucket.
+    pub fn read_apart_from(&self, from: ReadFrom, read: impl FnOnce() + Send + 'static) -> u64 {
         let mut read = Some(read);
-        self.work_apart(Box::new(move || {
+        let job = move || {
             if let Some(read) = read.take() {
                 read();
             }
             true
-        }))
+        };
+        self.queue(from, Box::new(job))
     }
 
     /// As `read_apart`, for work that takes turns with others.
     pub fn work_apart(&self, job: Job) -> u64 {
+        self.queue(ReadFrom::Disk, job)
+    }
+
+    fn queue(&self, from: ReadFrom, job: Job) -> u64 {
         let reads = &self.shared.reads;
         let mut queue = reads.lock();
         queue.begun += 1;
@@ -157,12 +201,14 @@ impl Store {
         if queue.closed {
             return id;
         }
-        queue.waiting.push_back((id, job));
-        queue.grow(&self.shared);
-        let stuck = queue.threads.is_empty() && queue.threads_max > 0;
+        let threads_max = queue.threads_max;
+        let lane = &mut queue.lanes[from as usize];
+        lane.waiting.push_back((id, job));
+        lane.grow(&self.shared, threads_max, from);
+        let stuck = lane.threads.is_empty() && threads_max > 0;
         drop(queue);
         while stuck && self.step_read() {}
-        reads.work.notify_one();
+        reads.work[from as usize].notify_one();
         id
     }
 
@@ -177,14 +223,15 @@ impl Store {
 
     /// Whether a read is waiting.
     pub fn has_reads(&self) -> bool {
-        !self.shared.reads.lock().waiting.is_empty()
+        let queue = self.shared.reads.lock();
+        queue.lanes.iter().any(|lane| !lane.waiting.is_empty())
     }
 
     /// Runs one turn of work, in a store without threads; returns whether there was any.
     pub fn step_read(&self) -> bool {
-        let next = self.shared.reads.lock().waiting.pop_front();
+        let next = self.shared.reads.take_next();
         next.is_some_and(|next| {
-            end(&self.shared, next);
+            end(&self.shared, next, ReadFrom::Disk);
             true
         })
     }

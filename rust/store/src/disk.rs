@@ -21,7 +21,7 @@ impl Source {
             Self::Memory => match file {
                 File::System(file) => read_cached(file, out, at),
                 File::Memory(file) => file.read_cached(out, at),
-                File::Hollow(file) => file.read(self, out, at),
+                File::Evicted(file) => file.read(self, out, at),
             },
         }
     }

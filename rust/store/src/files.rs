@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::{
-    cold::{self, Hollow},
     disk::Source,
+    evicted::{self, EvictedFile},
     memory::{self, Handle},
 };
 
@@ -32,8 +32,8 @@ pub(crate) enum File {
     System(fs::File),
     /// On a memory disk.
     Memory(Handle),
-    /// Of a segment whose batches lie in the bucket; for reading.
-    Hollow(Box<Hollow>),
+    /// Of an evicted segment; for reading.
+    Evicted(Box<EvictedFile>),
 }
 
 impl File {
@@ -48,7 +48,7 @@ impl File {
     pub(crate) fn open_for(path: &Path, access: Access) -> io::Result<Self> {
         let file = Self::open_plainly(path, access)?;
         match access {
-            Access::Read => Hollow::around(file, path),
+            Access::Read => EvictedFile::around(file, path),
             Access::Write | Access::Create => Ok(file),
         }
     }
@@ -69,15 +69,20 @@ impl File {
         match self {
             Self::System(file) => Ok(file.metadata()?.len()),
             Self::Memory(file) => file.len(),
-            Self::Hollow(file) => file.own().len(),
+            Self::Evicted(file) => Ok(file.len()),
         }
+    }
+
+    /// Whether a read of these bytes waits for the bucket.
+    pub(crate) fn waits_for_bucket(&self, at: u64, length: u64) -> bool {
+        matches!(self, Self::Evicted(file) if length > 0 && file.waits(&(at..at + length)))
     }
 
     pub(crate) fn set_len(&self, size: u64) -> io::Result<()> {
         match self {
             Self::System(file) => file.set_len(size),
             Self::Memory(file) => file.set_len(size),
-            Self::Hollow(_) => Err(cold::elsewhere()),
+            Self::Evicted(_) => Err(evicted::elsewhere()),
         }
     }
 
@@ -85,7 +90,7 @@ impl File {
         match self {
             Self::System(file) => file.sync_data(),
             Self::Memory(file) => file.sync(),
-            Self::Hollow(file) => file.own().sync_data(),
+            Self::Evicted(file) => file.sync_data(),
         }
     }
 
@@ -93,7 +98,7 @@ impl File {
         match self {
             Self::System(file) => file.read_exact_at(out, at),
             Self::Memory(file) => file.read_exact_at(out, at),
-            Self::Hollow(file) => file.read(Source::Disk, out, at),
+            Self::Evicted(file) => file.read(Source::Disk, out, at),
         }
     }
 
@@ -101,7 +106,7 @@ impl File {
     pub(crate) fn fill_at(&self, mut out: &mut [MaybeUninit<u8>], mut at: u64) -> io::Result<()> {
         let file = match self {
             Self::System(file) => file,
-            Self::Memory(_) | Self::Hollow(_) => {
+            Self::Memory(_) | Self::Evicted(_) => {
                 let mut bytes = vec![0; out.len()];
                 self.read_exact_at(&mut bytes, at)?;
                 fill(out, &bytes);
@@ -127,7 +132,7 @@ impl File {
         match self {
             Self::System(file) => file.write_at(bytes, at),
             Self::Memory(file) => file.write_at(bytes, at),
-            Self::Hollow(_) => Err(cold::elsewhere()),
+            Self::Evicted(_) => Err(evicted::elsewhere()),
         }
     }
 
@@ -146,7 +151,7 @@ impl File {
                     let bytes: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
                     file.write_at(&bytes.concat(), at)
                 }
-                Self::Hollow(_) => Err(cold::elsewhere()),
+                Self::Evicted(_) => Err(evicted::elsewhere()),
             };
             match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -176,7 +181,7 @@ impl Read for &File {
         match self {
             File::System(file) => (&*file).read(out),
             File::Memory(file) => file.read(out),
-            File::Hollow(_) => Err(cold::elsewhere()),
+            File::Evicted(_) => Err(evicted::elsewhere()),
         }
     }
 }
@@ -186,7 +191,7 @@ impl Write for &File {
         match self {
             File::System(file) => (&*file).write(bytes),
             File::Memory(file) => file.write(bytes),
-            File::Hollow(_) => Err(cold::elsewhere()),
+            File::Evicted(_) => Err(evicted::elsewhere()),
         }
     }
 
@@ -200,7 +205,7 @@ impl Seek for &File {
         match self {
             File::System(file) => (&*file).seek(to),
             File::Memory(file) => file.seek(to),
-            File::Hollow(_) => Err(cold::elsewhere()),
+            File::Evicted(_) => Err(evicted::elsewhere()),
         }
     }
 }

@@ -187,28 +187,24 @@ pub(crate) fn read(path: &Path, segment: u64, file: &File) -> Result<Vec<Block>,
     blocks.ok_or_else(|| damaged(u64::from(at), "the directory of the index is truncated"))
 }
 
-/// Whether the index of a segment of `size` bytes lies within its last bytes. A segment without one does not.
-pub(crate) fn is_within(end: &[u8], size: u64) -> bool {
+/// Where the index of a segment of `size` bytes begins, if that is within its last bytes. A segment without one has none.
+pub(crate) fn start_within(end: &[u8], size: u64) -> Option<u64> {
     let before = size - end.len() as u64;
-    let Some(trailer) = end.len().checked_sub(TRAILER as usize) else {
-        return false;
-    };
+    let trailer = end.len().checked_sub(TRAILER as usize)?;
+    if !end[trailer..].starts_with(MAGIC) {
+        return None;
+    }
     let mut fields = Fields {
         rest: &end[trailer + 16..],
     };
-    let (Some(at), Some(len)) = (fields.u32(), fields.u32()) else {
-        return false;
-    };
-    let directory = u64::from(at).checked_sub(before);
-    let directory = directory.and_then(|from| {
-        let from = from as usize;
-        end.get(from..from + len as usize)
-    });
-    directory.is_some_and(|bytes| {
-        let mut blocks = bytes.chunks(IN_DIRECTORY).map(read_block);
-        end[trailer..].starts_with(MAGIC)
-            && blocks.all(|it| it.is_some_and(|it| u64::from(it.stored.at) >= before))
-    })
+    let (at, len) = (u64::from(fields.u32()?), fields.u32()?);
+    let from = at.checked_sub(before)? as usize;
+    let directory = end.get(from..from.checked_add(len as usize)?)?;
+    let mut start = at;
+    for block in directory.chunks(IN_DIRECTORY) {
+        start = start.min(u64::from(read_block(block)?.stored.at));
+    }
+    (start >= before).then_some(start)
 }
 
 /// Where the index begins in the bytes of a segment with this directory.

@@ -13,13 +13,13 @@ mod bucket;
 mod cache;
 mod checkpoint;
 mod cleaner;
-mod cold;
 mod damage;
 mod decode;
 mod directory_lock;
 mod disk;
 mod entries;
 mod error;
+mod evicted;
 mod fault;
 mod figures;
 mod files;
@@ -55,6 +55,7 @@ mod synced;
 mod varint;
 
 pub use apart::Job;
+pub use apart::ReadFrom;
 pub use append::Appended;
 pub use batch::check_request;
 pub use bucket::{
@@ -63,9 +64,9 @@ pub use bucket::{
     prepare_home, restore,
 };
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
-pub use cold::{Asking, CacheOptions, ColdFigures};
 pub use damage::Damage;
 pub use error::{RecordFault, Refusal, RefusedRecords, StoreError};
+pub use evicted::{CacheOptions, EvictedFigures, EvictedRequests, Reply};
 pub use fault::{Fault, FaultPoint};
 pub use figures::{BUCKETS, Figures};
 pub use format::FORMAT;

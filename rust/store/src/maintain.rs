@@ -14,13 +14,14 @@ use crate::{
     LogId, checkpoint,
     entries::{Entries, Entry},
     error::StoreError,
+    evicted,
     files::{self, Access, File},
     index::{self, Block, Index},
     log::Extent,
     pending::{Pending, Replace},
     segment::{self, Kind, SEGMENT_HEADER},
     state::State,
-    store::Shared,
+    store::{Shared, Store},
 };
 
 /// Delay before a retry after a failure.
@@ -39,14 +40,32 @@ pub(crate) struct Seal {
     pub(crate) indexed: Option<Arc<Vec<Block>>>,
 }
 
-pub(crate) fn run(shared: &Shared, dir: &Path, segment_bytes: u64) {
+/// Which work a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// What needs only the local disk.
+    Local,
+    /// Evicting segments and rewriting evicted ones, which waits for the bucket.
+    Evicted,
+}
+
+impl Work {
+    pub(crate) fn thread(self) -> &'static str {
+        match self {
+            Self::Local => "store-maintain",
+            Self::Evicted => "store-evict",
+        }
+    }
+}
+
+pub(crate) fn run(shared: &Shared, dir: &Path, segment_bytes: u64, work: Work) {
     loop {
         let mut state = shared.lock();
         let task = loop {
             if shared.is_leaving() {
                 return;
             }
-            if let Some(task) = next(&mut state, segment_bytes) {
+            if let Some(task) = next(&mut state, segment_bytes, work) {
                 break task;
             }
             state = shared
@@ -55,9 +74,9 @@ pub(crate) fn run(shared: &Shared, dir: &Path, segment_bytes: u64) {
                 .expect("no panic under the lock");
         };
         drop(state);
-        task.run(shared, dir);
+        let is_done = task.run(shared, dir);
         let state = shared.lock();
-        if state.maintenance_error.is_some() && !shared.is_leaving() {
+        if !is_done && !shared.is_leaving() {
             drop(
                 shared
                     .maintenance
@@ -70,45 +89,72 @@ pub(crate) fn run(shared: &Shared, dir: &Path, segment_bytes: u64) {
 
 enum Task {
     Seal(Seal),
-    Rewrite(Vec<u64>),
+    Rewrite(Vec<u64>, Work),
     Evict(u64, bucket::Segment),
 }
 
 /// Does one step of pending work; returns whether there was any.
 pub(crate) fn step(shared: &Shared, dir: &Path, segment_bytes: u64) -> bool {
-    let task = next(&mut shared.lock(), segment_bytes);
+    let task = {
+        let mut state = shared.lock();
+        let local = next(&mut state, segment_bytes, Work::Local);
+        local.or_else(|| next(&mut state, segment_bytes, Work::Evicted))
+    };
     task.is_some_and(|task| {
         task.run(shared, dir);
         true
     })
 }
 
-fn next(state: &mut State, segment_bytes: u64) -> Option<Task> {
-    if let Some(seal) = state.seals.front() {
+fn next(state: &mut State, segment_bytes: u64, work: Work) -> Option<Task> {
+    let is_evicted = work == Work::Evicted;
+    if is_evicted {
+        if let Some((id, name)) = state.segments.surplus() {
+            return Some(Task::Evict(id, name));
+        }
+    } else if let Some(seal) = state.seals.front() {
         return Some(Task::Seal(seal.clone()));
     }
-    if let Some((id, name)) = state.segments.surplus() {
-        return Some(Task::Evict(id, name));
-    }
-    let victims = state.segments.victims(segment_bytes);
+    let victims = state.segments.victims(segment_bytes, is_evicted);
     (!victims.is_empty()).then(|| {
-        state.rewriting = true;
-        Task::Rewrite(victims)
+        state.segments.take(&victims, true);
+        Task::Rewrite(victims, work)
     })
 }
 
 impl Task {
-    fn run(&self, shared: &Shared, dir: &Path) {
-        let result = match self {
-            Self::Seal(seal) => seal_segment(shared, dir, seal),
-            Self::Rewrite(victims) => rewrite(shared, dir, victims),
-            Self::Evict(id, name) => evict(shared, *id, *name),
+    /// Returns whether it succeeded.
+    fn run(&self, shared: &Shared, dir: &Path) -> bool {
+        let mut unreadable = None;
+        let (result, work) = match self {
+            Self::Seal(seal) => (seal_segment(shared, dir, seal), Work::Local),
+            Self::Rewrite(victims, work) => (rewrite(shared, dir, victims, &mut unreadable), *work),
+            Self::Evict(id, name) => (evicted::evict(shared, *id, *name), Work::Evicted),
         };
+        let is_done = result.is_ok();
+        let error = result.err().map(|error| error.to_string());
         let mut state = shared.lock();
-        if std::mem::take(&mut state.rewriting) {
+        if let Self::Rewrite(victims, _) = self {
+            state.segments.take(victims, false);
             shared.maintenance.notify_all();
         }
-        state.maintenance_error = result.err().map(|error| error.to_string());
+        match (work, shared.evicted()) {
+            (Work::Evicted, Some(evicted)) => {
+                if let Some(segment) = unreadable {
+                    state.segments.postpone(segment);
+                }
+                evicted.worked(error);
+            }
+            _ => state.maintenance_error = error,
+        }
+        is_done
+    }
+}
+
+impl Store {
+    /// Why the last attempt to seal or rewrite segments failed, if it did.
+    pub fn maintenance_error(&self) -> Option<String> {
+        self.shared.lock().maintenance_error.clone()
     }
 }
 
@@ -180,40 +226,14 @@ impl Write for At<'_> {
     }
 }
 
-/// Removes the batches of a segment from the disk, if the bucket has them.
-fn evict(shared: &Shared, id: u64, name: bucket::Segment) -> Result<(), StoreError> {
-    let path = shared.lock().segments.path(id);
-    let Some(cold) = shared.backup.as_ref().and_then(|it| it.cold.as_ref()) else {
-        return Ok(());
-    };
-    let attempt = || -> io::Result<()> {
-        let file = File::open(&path)?;
-        let blocks = index::read(&path, id, &file).map_err(io::Error::other)?;
-        let first = blocks.iter().map(|block| u64::from(block.stored.at)).min();
-        let hollow = first.map(|from| cold.hollow(&path, name, from));
-        let Some(new) = hollow.transpose()?.flatten() else {
-            shared.lock().segments.unnamed(id);
-            return Ok(());
-        };
-        let mut state = shared.lock();
-        // it is removed only after the state has forgotten it
-        if !state.segments.is_sealed(id) {
-            drop(state);
-            return files::remove(&new);
-        }
-        files::rename(&new, &path)?;
-        state.segments.hollowed(id);
-        Ok(())
-    };
-    attempt().map_err(|error| {
-        // the next checkpoint names it again
-        shared.lock().segments.unnamed(id);
-        StoreError::io(&path)(error)
-    })
-}
-
-/// Copies the live batches of some segments to a new one, and removes them.
-fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreError> {
+/// Copies the live batches of some segments to a new one, and removes them. On an error it names the `unreadable` one, if
+/// that is the reason.
+fn rewrite(
+    shared: &Shared,
+    dir: &Path,
+    victims: &[u64],
+    unreadable: &mut Option<u64>,
+) -> Result<(), StoreError> {
     assert!(!victims.is_empty(), "an empty rewrite");
     let (id, sources) = {
         let mut state = shared.lock();
@@ -242,7 +262,7 @@ fn rewrite(shared: &Shared, dir: &Path, victims: &[u64]) -> Result<(), StoreErro
     let added = if sources.is_empty() {
         None
     } else {
-        Some((id, copy(dir, id, &sources)?))
+        Some((id, copy(dir, id, &sources, unreadable)?))
     };
     let paths: Vec<_> = victims
         .iter()
@@ -301,10 +321,16 @@ struct Source {
     file: Arc<File>,
 }
 
-fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreError> {
+fn copy(
+    dir: &Path,
+    id: u64,
+    sources: &[Source],
+    unreadable: &mut Option<u64>,
+) -> Result<Vec<Block>, StoreError> {
     let path = Kind::Compact.path(dir, id);
-    let new = dir.join("compact.new");
-    let write = || -> io::Result<Vec<Block>> {
+    // two threads may rewrite segments
+    let new = dir.join(format!("compact.{id:x}.new"));
+    let mut write = || -> io::Result<Vec<Block>> {
         let file = File::create(&new)?;
         let mut out = BufWriter::with_capacity(256 << 10, &file);
         out.write_all(&segment::header(id, 0))?;
@@ -319,7 +345,8 @@ fn copy(dir: &Path, id: u64, sources: &[Source]) -> Result<Vec<Block>, StoreErro
                 .entries(|| Ok(Arc::clone(&source.file)))?;
             for (place, entry) in entries.from(source.start).enumerate() {
                 batch.resize(entry.len as usize, 0);
-                source.file.read_exact_at(&mut batch, u64::from(entry.at))?;
+                let read = source.file.read_exact_at(&mut batch, u64::from(entry.at));
+                read.inspect_err(|_| *unreadable = Some(source.extent.segment))?;
                 out.write_all(&batch)?;
                 let continues = place > 0
                     || copied.last().is_some_and(|(log, before)| {

@@ -18,6 +18,7 @@ use crate::{
     replay::{Replay, holds_frame},
     segment::{self, Kind, SEGMENT_HEADER},
     state::State,
+    store::Store,
     synced::{Mark, MarkWriter},
 };
 
@@ -270,8 +271,8 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
                 _ => StoreError::io(&path)(error),
             })?;
         let blocks = index::read(&path, id, &file)?;
-        if matches!(&*file, File::Hollow(_)) {
-            state.segments.hollowed(id);
+        if let File::Evicted(file) = &*file {
+            state.segments.evicted(id, file.kept_bytes());
         }
         state
             .segments
@@ -291,6 +292,13 @@ fn reach(state: &mut State) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+impl Store {
+    /// A torn write found and dropped when the store was opened.
+    pub fn torn(&self) -> Option<Torn> {
+        self.shared.lock().torn.clone()
+    }
 }
 
 /// Files of a rewrite or checkpoint interrupted by a crash, and replaced segments.

@@ -1,10 +1,15 @@
 //! The segments of a store: how much of each is live, and their open files.
 
-use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::PathBuf,
+    sync::Arc,
+};
 
 use sharecore_bucket as bucket;
 
-use crate::{files::File, segment::Kind};
+use crate::{LogId, files::File, segment::Kind};
 
 /// Open files of sealed segments.
 const OPEN_MAX: usize = 64;
@@ -23,8 +28,29 @@ pub(crate) struct Segment {
     used: u64,
     /// The name in the bucket that a checkpoint there gives it.
     named: Option<bucket::Segment>,
-    /// Its batches lie in the bucket alone.
-    is_hollow: bool,
+    /// If it was evicted, the bytes of batches that its file has kept.
+    kept: Option<u64>,
+    /// It is being rewritten: nobody else may start to, and the cleaner must not start reading it.
+    is_taken: bool,
+    /// Failed attempts in a row to evict it, or to rewrite it once it was evicted.
+    failures: u32,
+    /// So many checkpoints come before the next attempt.
+    pause: u32,
+}
+
+impl Segment {
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.kept.is_some()
+    }
+}
+
+/// Bytes of the batches in sealed segments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SealedBytes {
+    pub(crate) local: u64,
+    /// The part of `local` in evicted segments.
+    pub(crate) kept: u64,
+    pub(crate) remote: u64,
 }
 
 #[derive(Debug)]
@@ -36,6 +62,8 @@ pub(crate) struct Segments {
     freed: u64,
     /// How many bytes of sealed segments stay on the disk.
     bound: Option<u64>,
+    /// Logs whose batches stay on the disk; nothing is evicted until they are known.
+    local_logs: Option<BTreeSet<LogId>>,
 }
 
 impl Segments {
@@ -47,6 +75,7 @@ impl Segments {
             clock: 0,
             freed: 0,
             bound: None,
+            local_logs: None,
         }
     }
 
@@ -83,7 +112,10 @@ impl Segments {
             file,
             used: self.clock,
             named: None,
-            is_hollow: false,
+            kept: None,
+            is_taken: false,
+            failures: 0,
+            pause: 0,
         };
         self.map.insert(id, segment);
     }
@@ -195,11 +227,11 @@ impl Segments {
 
     /// Caches the open file of a segment, unless it is gone, or was opened or evicted meanwhile.
     pub(crate) fn keep_open(&mut self, id: u64, file: Arc<File>) {
-        let is_whole = !matches!(*file, File::Hollow(_));
+        let is_whole = !matches!(*file, File::Evicted(_));
         if let Some(segment) = self.map.get_mut(&id)
             && segment.file.is_none()
             // an evicted file that stays open keeps its disk space
-            && !(segment.is_hollow && is_whole)
+            && !(segment.is_evicted() && is_whole)
         {
             segment.used = self.clock;
             segment.file = Some(file);
@@ -228,52 +260,88 @@ impl Segments {
         self.bound = Some(bytes);
     }
 
+    /// Keep the batches of these logs on the disk, too.
+    pub(crate) fn keep_local(&mut self, logs: impl IntoIterator<Item = LogId>) {
+        self.local_logs.get_or_insert_default().extend(logs);
+    }
+
+    /// Whether the batches of a log stay on the disk.
+    pub(crate) fn is_local(&self, log: LogId) -> bool {
+        self.local_logs.as_ref().is_some_and(|it| it.contains(&log))
+    }
+
     /// A checkpoint in the bucket names a segment.
     pub(crate) fn named(&mut self, name: bucket::Segment) {
         if let Some(segment) = self.map.get_mut(&name.id)
             && segment.kind == Kind::of(name)
         {
+            if segment.pause > 0 {
+                segment.pause -= 1;
+                return;
+            }
             segment.named = Some(name);
         }
     }
 
-    /// A segment stays on the disk, until it is named again.
-    pub(crate) fn unnamed(&mut self, id: u64) {
+    /// An attempt to evict a segment, or to rewrite an evicted one, has failed: it rests for a number of checkpoints that
+    /// doubles with each failure.
+    pub(crate) fn postpone(&mut self, id: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             segment.named = None;
+            segment.pause = 1 << segment.failures.min(PAUSES_MAX);
+            segment.failures += 1;
         }
     }
 
-    /// The file of a segment holds only its index.
-    pub(crate) fn hollowed(&mut self, id: u64) {
+    /// A segment was evicted; its file has kept some bytes of batches.
+    pub(crate) fn evicted(&mut self, id: u64, kept: u64) {
         if let Some(segment) = self.map.get_mut(&id) {
             debug_assert!(segment.sealed, "its batches are not in the bucket");
-            segment.is_hollow = true;
+            segment.kept = Some(kept);
             segment.file = None;
+            segment.failures = 0;
+            segment.pause = 0;
         }
     }
 
-    /// Bytes of sealed segments on the disk, and of those in the bucket alone.
-    pub(crate) fn sealed_bytes(&self) -> (u64, u64) {
-        let sealed = self.map.values().filter(|s| s.sealed);
-        sealed.fold((0, 0), |(local, remote), segment| {
-            if segment.is_hollow {
-                (local, remote + segment.bytes)
-            } else {
-                (local + segment.bytes, remote)
+    pub(crate) fn is_evicted(&self, id: u64) -> bool {
+        self.map.get(&id).is_some_and(Segment::is_evicted)
+    }
+
+    /// Mark segments that are rewritten, or no longer.
+    pub(crate) fn take(&mut self, ids: &[u64], is_taken: bool) {
+        for id in ids {
+            if let Some(segment) = self.map.get_mut(id) {
+                segment.is_taken = is_taken;
             }
-        })
+        }
+    }
+
+    /// Whether a segment is being rewritten.
+    pub(crate) fn is_taken(&self, id: u64) -> bool {
+        self.map.get(&id).is_some_and(|segment| segment.is_taken)
+    }
+
+    pub(crate) fn sealed_bytes(&self) -> SealedBytes {
+        let mut bytes = SealedBytes::default();
+        for segment in self.map.values().filter(|s| s.sealed) {
+            let kept = segment.kept.map(|kept| kept.min(segment.bytes));
+            bytes.local += kept.unwrap_or(segment.bytes);
+            bytes.kept += kept.unwrap_or(0);
+            bytes.remote += kept.map_or(0, |kept| segment.bytes - kept);
+        }
+        bytes
     }
 
     /// Beyond the bound: the segment that was read longest ago and that the bucket has.
     pub(crate) fn surplus(&self) -> Option<(u64, bucket::Segment)> {
-        let bound = self.bound?;
-        if self.sealed_bytes().0 <= bound {
+        let bound = self.bound.filter(|_| self.local_logs.is_some())?;
+        if self.sealed_bytes().local <= bound {
             return None;
         }
         let local = self
             .iter()
-            .filter(|(_, s)| s.sealed && !s.is_hollow && s.pins == 0);
+            .filter(|(_, s)| s.sealed && !s.is_evicted() && s.pins == 0 && !s.is_taken);
         let named = local.filter_map(|(id, s)| Some((s.used, id, s.named?)));
         let oldest = named.min_by_key(|(used, id, _)| (*used, *id));
         oldest.map(|(_, id, name)| (id, name))
@@ -293,14 +361,18 @@ impl Segments {
     /// Sealed segments that are mostly garbage, oldest first, whose live batches fill about one segment.
     ///
     /// Rewriting one frees at least as many bytes as it writes. Small segments are merged once there are several.
-    pub(crate) fn victims(&self, segment_bytes: u64) -> Vec<u64> {
-        let sealed = self.iter().filter(|(_, s)| s.sealed && s.pins == 0);
-        if sealed.clone().any(|(_, s)| s.live == 0) {
+    /// Evicted ones are rewritten apart, because that waits for the bucket, unless nothing in them is live.
+    pub(crate) fn victims(&self, segment_bytes: u64, evicted: bool) -> Vec<u64> {
+        let free = |s: &Segment| s.sealed && s.pins == 0 && !s.is_taken;
+        let sealed = self.iter().filter(|(_, s)| free(s));
+        if !evicted && sealed.clone().any(|(_, s)| s.live == 0) {
             return sealed
                 .filter(|(_, s)| s.live == 0)
                 .map(|(id, _)| id)
                 .collect();
         }
+        let sealed = sealed.filter(|(_, s)| s.live > 0 && s.is_evicted() == evicted);
+        let sealed = sealed.filter(|(_, s)| !evicted || s.pause == 0);
         let small = |s: &Segment| s.live < segment_bytes / 8;
         let join = sealed.clone().filter(|(_, s)| small(s)).count() >= JOINED;
         let mut room = segment_bytes;
@@ -322,6 +394,8 @@ impl Segments {
 
 /// This many small segments are worth rewriting for fewer files.
 const JOINED: usize = 16;
+/// The longest pause after failures is 2 to this power, in checkpoints.
+const PAUSES_MAX: u32 = 6;
 
 #[cfg(test)]
 mod tests {
@@ -336,7 +410,7 @@ mod tests {
         let file = Arc::new(File::open(&segments.path(1)).expect("it is there"));
         segments.keep_open(1, Arc::clone(&file));
         assert!(segments.opened(1).is_some());
-        segments.hollowed(1);
+        segments.evicted(1, 0);
         segments.keep_open(1, file);
         assert!(segments.opened(1).is_none());
     }

@@ -3,7 +3,9 @@
 use std::{io, mem::MaybeUninit, sync::Arc};
 
 use crate::{
-    LogId, batch,
+    LogId,
+    apart::ReadFrom,
+    batch,
     damage::{Damages, Place},
     disk::Source,
     error::Refusal,
@@ -91,6 +93,19 @@ impl Slice {
             Piece::Disk { len, .. } => *len,
         });
         files.sum()
+    }
+
+    /// What copying it waits for.
+    pub fn source(&self) -> ReadFrom {
+        let waits = self.pieces.iter().any(|piece| match piece {
+            Piece::Memory(_) => false,
+            Piece::Disk { file, at, len, .. } => file.waits_for_bucket(*at, *len as u64),
+        });
+        if waits {
+            ReadFrom::Bucket
+        } else {
+            ReadFrom::Disk
+        }
     }
 
     /// Whether all of it is in the store's memory.

@@ -71,8 +71,6 @@ pub(crate) struct State {
     pub(crate) moved: Vec<LogId>,
     /// Whether to begin a new segment.
     pub(crate) roll: bool,
-    /// Whether segments are being rewritten: the cleaner must not start reading them.
-    pub(crate) rewriting: bool,
     /// Compaction passes in progress.
     pub(crate) passes: usize,
     /// No more writes.
@@ -115,7 +113,6 @@ impl State {
             outcomes: Vec::new(),
             moved: Vec::new(),
             roll: false,
-            rewriting: false,
             passes: 0,
             closing: false,
             shipping: None,

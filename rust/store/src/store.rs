@@ -16,20 +16,20 @@ use crate::{
     LogId,
     apart::Reads,
     bucket::{self, Backup, Worker, home},
-    cold::Cold,
     damage::{Damage, Damages},
     directory_lock::DirectoryLock,
     error::{Refusal, StoreError},
+    evicted::EvictedSegments,
     fault::Fault,
     figures::Counts,
     flush,
     journal::Journal,
     log::{LogConfig, Offsets},
-    maintain,
+    maintain::{self, Work},
     options::{Durability, Options},
     pending::Pending,
     producer::{Aborted, Active},
-    recover::{self, Torn},
+    recover,
     shipping::Shipping,
     signal::Signal,
     state::State,
@@ -153,7 +153,7 @@ impl Shared {
 pub struct Store {
     pub(crate) shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    maintainer: Mutex<Option<JoinHandle<()>>>,
+    maintainers: Mutex<Vec<JoinHandle<()>>>,
     copier: Mutex<Option<JoinHandle<()>>>,
     /// The worker for the bucket, if no thread owns it.
     pub(crate) stepped_worker: Mutex<Option<Worker>>,
@@ -185,7 +185,7 @@ impl Store {
         Ok(Self {
             shared: Arc::new(Shared::new(state, 1, None).map_err(StoreError::io(dir))?),
             writer: Mutex::default(),
-            maintainer: Mutex::default(),
+            maintainers: Mutex::default(),
             copier: Mutex::default(),
             stepped_worker: Mutex::default(),
             lock: Mutex::default(),
@@ -205,11 +205,18 @@ impl Store {
                 .map(Some)
                 .map_err(StoreError::io(dir))
         };
-        let (for_writer, for_maintainer) = (Arc::clone(&shared), shared);
-        let (dir, segment_bytes) = (dir.to_path_buf(), options.segment_bytes);
+        let for_writer = Arc::clone(&shared);
         *hold(&store.writer) = spawn("store", Box::new(move || flush::run(&for_writer, journal)))?;
-        let maintain = move || maintain::run(&for_maintainer, &dir, segment_bytes);
-        *hold(&store.maintainer) = spawn("store-maintain", Box::new(maintain))?;
+        let evicting = shared.evicted().map(|_| Work::Evicted);
+        for work in [Work::Local].into_iter().chain(evicting) {
+            let (shared, dir, segment_bytes) = (
+                Arc::clone(&shared),
+                dir.to_path_buf(),
+                options.segment_bytes,
+            );
+            let maintain = move || maintain::run(&shared, &dir, segment_bytes, work);
+            hold(&store.maintainers).extend(spawn(work.thread(), Box::new(maintain))?);
+        }
         if let Some(backup) = store.shared.backup.clone() {
             let shared = Arc::clone(&store.shared);
             let copy = move || bucket::run(&shared, &backup);
@@ -229,9 +236,10 @@ impl Store {
         );
         let is_home = options.durability == Durability::Bucket;
         let bound = options.bucket.as_ref().and_then(|it| it.cache.as_ref());
-        let cold = bound.filter(|_| is_home).map(|it| Cold::open(dir, it));
-        if let Some(cold) = &cold {
-            state.segments.bound(cold.segment_bytes);
+        let bound = bound.filter(|_| is_home);
+        let evicted = bound.map(|it| EvictedSegments::open(dir, it));
+        if let Some(evicted) = &evicted {
+            state.segments.bound(evicted.segment_bytes);
         }
         let (journal, leftovers) = recover::open(dir, options, &mut state)?;
         state.bound_producers();
@@ -239,7 +247,7 @@ impl Store {
             state.shipping = Some(Shipping::new(journal.next_frame));
         }
         let backup = options.bucket.clone().map(|options| {
-            let backup = Backup::new(dir, options, is_home, &journal).with(cold);
+            let backup = Backup::new(dir, options, is_home, &journal).with(evicted);
             for (id, path) in leftovers {
                 // already gone, or removed by the next start
                 let _ = backup.discard(id, &path);
@@ -251,7 +259,7 @@ impl Store {
                 Shared::new(state, options.read_threads, backup).map_err(StoreError::io(dir))?,
             ),
             writer: Mutex::default(),
-            maintainer: Mutex::default(),
+            maintainers: Mutex::default(),
             copier: Mutex::default(),
             stepped_worker: Mutex::default(),
             lock: Mutex::new(Some(lock)),
@@ -267,10 +275,13 @@ impl Store {
             let _state = self.shared.lock();
             self.shared.leaving.store(true, Ordering::Relaxed);
         }
+        if let Some(evicted) = self.shared.evicted() {
+            evicted.close();
+        }
         self.shared.reads.close();
         self.await_bucket();
         self.shared.maintenance.notify_all();
-        if let Some(thread) = hold(&self.maintainer).take() {
+        for thread in hold(&self.maintainers).drain(..) {
             let _ = thread.join();
         }
         let mut state = self.shared.lock();
@@ -301,11 +312,6 @@ impl Store {
     /// Becomes readable when there is something to `drain`.
     pub fn fileno(&self) -> RawFd {
         self.shared.signal.fileno()
-    }
-
-    /// A torn write found and dropped when the store was opened.
-    pub fn torn(&self) -> Option<Torn> {
-        self.shared.lock().torn.clone()
     }
 
     /// Injected failures, for tests.
@@ -340,11 +346,6 @@ impl Store {
     /// Waits until the operation has an outcome.
     pub fn wait(&self, sequence: u64) {
         self.shared.wait(sequence, |_| ());
-    }
-
-    /// Why the last attempt to seal or rewrite segments failed, if it did.
-    pub fn maintenance_error(&self) -> Option<String> {
-        self.shared.lock().maintenance_error.clone()
     }
 
     /// Returns an ID for a new log; IDs are never reused.

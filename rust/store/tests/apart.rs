@@ -6,7 +6,7 @@ use std::{
     collections::BTreeSet,
     mem::MaybeUninit,
     sync::{
-        Arc, Barrier,
+        Arc, Barrier, Mutex,
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
@@ -14,7 +14,7 @@ use std::{
 };
 
 use common::{ALL, Client, PLAIN, create_log, open, put, tiny};
-use sharecore_store::{MemoryDisk, Options, Store};
+use sharecore_store::{MemoryDisk, Options, ReadFrom, Store};
 
 const SECONDS_MAX: Duration = Duration::from_secs(30);
 
@@ -81,6 +81,29 @@ fn several_threads_read_at_a_time_and_the_store_tells_which_reads_have_ended() {
         .map(|_| read())
         .collect();
     assert_eq!(ended(&store, numbers.len()), numbers);
+}
+
+#[test]
+fn reads_of_the_disk_do_not_wait_for_those_of_the_bucket() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &Options::default());
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let goes_on = Arc::new(Mutex::new(goes_on));
+    let waiting: BTreeSet<u64> = (0..2 * Options::default().read_threads)
+        .map(|_| {
+            let goes_on = Arc::clone(&goes_on);
+            store.read_apart_from(ReadFrom::Bucket, move || {
+                let goes_on = goes_on.lock().expect("no panic");
+                goes_on.recv().expect("the test goes on");
+            })
+        })
+        .collect();
+    let local: BTreeSet<u64> = (0..10).map(|_| store.read_apart(|| ())).collect();
+    assert_eq!(ended(&store, local.len()), local);
+    for _ in &waiting {
+        go_on.send(()).expect("the reads wait");
+    }
+    assert_eq!(ended(&store, waiting.len()), waiting);
 }
 
 #[test]

@@ -24,6 +24,7 @@ class Copy:
     epoch: int = 0
     behind_ms: int = 0
     behind_bytes: int = 0
+    eviction_error: str | None = None
 
 
 def watch(copy: Copy) -> BucketWatch:
@@ -53,6 +54,18 @@ def test_a_bucket_out_of_reach_is_logged_once_and_once_more_when_it_is_back(
         f"{URL} does not take the copy: create journal/7: 503 SlowDown. The broker serves on; what is not "
         "copied is lost with its disk",
         f"{URL} takes the copy again, 61 seconds and 2.5 MB behind",
+    ]
+
+
+def test_a_segment_that_cannot_be_evicted_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    copy = Copy()
+    watching = watch(copy)
+    for error in ("a is missing", "a is missing", None, "a is missing", "b is missing"):
+        copy.eviction_error = error
+        watching.look()
+    assert [record.message for record in caplog.records] == [
+        "cannot evict a segment or rewrite an evicted one: a is missing. Retrying after later checkpoints",
+        "cannot evict a segment or rewrite an evicted one: b is missing. Retrying after later checkpoints",
     ]
 
 

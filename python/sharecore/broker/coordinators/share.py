@@ -13,7 +13,6 @@ from sharecore.broker.cluster import Cluster
 from sharecore.broker.configs.groups import GroupConfigs
 from sharecore.broker.coordinators.state_logs import StateLogs
 from sharecore.broker.coordinators.topic_view import TopicDirectory
-from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.clock import Clock
 from sharecore.config import DEFAULT_PERSISTER, NO_PERSISTER, BrokerConfig
 from sharecore.coordinator.registry import GroupRegistry
@@ -32,6 +31,7 @@ from sharecore.session import ShareSession, ShareSessionCache
 from sharecore.sharestate.coordinator import ShareCoordinator
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Log, Topic, Topics
+from sharecore.topic_names import INTERNAL_TOPICS
 from sharecore.waiting import Done, MovableTime
 
 logger = logging.getLogger("sharecore.broker")

@@ -14,12 +14,12 @@ from uuid import UUID
 from sharecore._core import Produce, Produced, ProduceWork
 from sharecore.broker.coordinators.groups import Coordinators
 from sharecore.broker.requests.context import EVERY_NAME, RequestContext
-from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions import ProducerState
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import FirstBatch, Log, Topics
+from sharecore.topic_names import INTERNAL_TOPICS
 from sharecore.waiting import Begun, Steps, exhaust
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from uuid import UUID, uuid4
 from sharecore.broker.handlers.configs.report import topic_entries
 from sharecore.broker.requests.context import EVERY_NAME, RequestContext
 from sharecore.broker.topic_rules import (
-    INTERNAL_TOPICS,
     PARTITIONS_PER_REQUEST_MAX,
     TIME_IS_OVER,
     check_collision,
@@ -32,6 +31,7 @@ from sharecore.errors import DENIED, NO_SUCH_PARTITION, NO_SUCH_TOPIC_ID, Config
 from sharecore.quotas import Mutations
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Log, Ticket, Topic
+from sharecore.topic_names import INTERNAL_TOPICS
 from sharecore.waiting import Steps
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.errors import KafkaError
 from sharecore.metrics.listener import Page
+from sharecore.topic_names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services

@@ -25,7 +25,6 @@ from sharecore.broker.store.internal_topics import ensure_internal_topics
 from sharecore.broker.store.isolation import UNHEARD_MS, Isolation
 from sharecore.broker.store.last_leases import LastLeases
 from sharecore.broker.store.retention import Retention
-from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.config import BrokerConfig
 from sharecore.coordinator_log.topic_log import TopicLog
 from sharecore.errors import ErrorCode, KafkaError
@@ -37,6 +36,7 @@ from sharecore.storage import Catalog, Configs, DamagedBatch, Storage, StorageOp
 from sharecore.storage.bucket import BucketPlace, CopyOptions, bucket_url
 from sharecore.storage.identity import Identity
 from sharecore.storage.topics import TopicChange
+from sharecore.topic_names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from sharecore._core import BucketStatus, Standby

@@ -38,6 +38,7 @@ class BucketWatch(PeriodicLook):
         super().__init__(_INTERVAL_MS, "the look at the copy in the bucket")
         self._state = ""
         self._failing = False
+        self._eviction_error: str | None = None
 
     def look(self) -> None:
         """Log what has changed since the last look."""
@@ -48,6 +49,12 @@ class BucketWatch(PeriodicLook):
         elif self._failing and not status.error:
             self._failing = False
             self._log_recovery(status)
+        if status.eviction_error not in (None, self._eviction_error):
+            self._eviction_error = status.eviction_error
+            logger.error(
+                "cannot evict a segment or rewrite an evicted one: %s. Retrying after later checkpoints",
+                status.eviction_error,
+            )
         if status.state != self._state:
             self._state = status.state
             self._enter(status)
@@ -100,7 +107,9 @@ class BucketWatch(PeriodicLook):
             (f.BUCKET_FAILURES, status.failed),
             (f.BUCKET_LOCAL, status.local_bytes),
             (f.BUCKET_REMOTE, status.remote_bytes),
+            (f.BUCKET_INTERNAL, status.internal_bytes),
             (f.BUCKET_EVICTED, status.evicted),
+            (f.BUCKET_EVICTION_FAILURES, status.eviction_failed),
             (f.BUCKET_PIECES, status.pieces),
             (f.BUCKET_PIECE_BYTES, status.piece_bytes),
             (f.BUCKET_PIECE_TIME, status.piece_micros / 1e6),

@@ -11,13 +11,13 @@ from functools import partial
 from typing import NamedTuple
 
 from sharecore.broker.configs.topics import TopicConfigs
-from sharecore.broker.topic_rules import INTERNAL_TOPICS
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, TopicConfig
 from sharecore.config.keys import LONG_MAX
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Storage, StoreLog, store_logs
 from sharecore.storage.cleaner import Dirt, Limits, LogCleaner
+from sharecore.topic_names import INTERNAL_TOPICS
 from sharecore.waiting import Periodic
 
 log = logging.getLogger("sharecore.broker")

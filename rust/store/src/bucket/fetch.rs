@@ -13,7 +13,7 @@ use super::{
     local::{self, Local},
     restore::{BucketError, Restoring},
 };
-use crate::{cold, error::StoreError, files::File, index};
+use crate::{error::StoreError, evicted, files::File, index};
 
 /// How often a request is tried.
 const ATTEMPTS: u32 = 6;
@@ -164,17 +164,20 @@ impl<'a, 'b> Fetch<'a, 'b> {
             let mut body = self.part(segment, of)?;
             body.append(&mut kept);
             kept = body;
-            let from = manifest.size - kept.len() as u64;
-            if cold::fits(manifest, from) && index::is_within(&kept, manifest.size) {
+            if kept.len() as u64 == manifest.size {
                 break;
             }
+            if let Some(from) = index::start_within(&kept, manifest.size) {
+                let before = manifest.size - kept.len() as u64;
+                let index = &kept[(from - before) as usize..];
+                let written = evicted::write_fetched(path, segment, manifest, index);
+                return Ok(written.map_err(StoreError::io(path))?);
+            }
         }
-        if kept.len() as u64 == manifest.size {
-            let mut file = File::create(path).map_err(StoreError::io(path))?;
-            let written = file.write_all(&kept).and_then(|()| file.sync_data());
-            return Ok(written.map_err(StoreError::io(path))?);
-        }
-        Ok(cold::write_fetched(path, segment, manifest, &kept).map_err(StoreError::io(path))?)
+        // all of it was read
+        let mut file = File::create(path).map_err(StoreError::io(path))?;
+        let written = file.write_all(&kept).and_then(|()| file.sync_data());
+        Ok(written.map_err(StoreError::io(path))?)
     }
 
     fn part(&mut self, segment: Segment, (part, crc): (u32, u32)) -> Result<Vec<u8>, BucketError> {

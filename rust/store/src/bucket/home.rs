@@ -79,7 +79,7 @@ pub fn prepare_home(
         // without a bound nothing reads the bucket later
         local.retain(|segment, _| {
             let opened = files::File::open(&local::path(dir, *segment));
-            !matches!(opened, Ok(files::File::Hollow(_)))
+            !matches!(opened, Ok(files::File::Evicted(_)))
         });
     }
     let fresh = dir.join(FRESH);

@@ -204,7 +204,7 @@ impl Lead {
     fn name(&mut self, shared: &Shared, backup: &Backup) {
         let copied = &self.copied;
         let is_known = self.named == copied.checkpoint && !planted(Mistake::EvictedUnshipped);
-        if backup.cold.is_none() || is_known {
+        if backup.evicted.is_none() || is_known {
             return;
         }
         self.named = copied.checkpoint;

@@ -38,20 +38,21 @@ pub use standby::{FreePlace, Led, Standby};
 
 use std::sync::Arc;
 
-use crate::{cold::ColdFigures, store::Store};
+use crate::{evicted::EvictedFigures, store::Store};
 
 pub(crate) use shared::Backup;
 pub(crate) use worker::{Worker, run};
 
 impl Store {
     /// What is on the local disk and what was fetched, with a bound ([`crate::CacheOptions`]).
-    pub fn cold_figures(&self) -> Option<ColdFigures> {
-        let cold = self.shared.backup.as_ref()?.cold.as_ref()?;
-        let figures = cold.figures();
-        let (local, remote) = self.shared.lock().segments.sealed_bytes();
-        Some(ColdFigures {
-            local_bytes: figures.local_bytes + local,
-            remote_bytes: remote,
+    pub fn evicted_figures(&self) -> Option<EvictedFigures> {
+        let evicted = self.shared.backup.as_ref()?.evicted.as_ref()?;
+        let figures = evicted.figures();
+        let sealed = self.shared.lock().segments.sealed_bytes();
+        Some(EvictedFigures {
+            local_bytes: figures.local_bytes + sealed.local,
+            internal_bytes: sealed.kept,
+            remote_bytes: sealed.remote,
             ..figures
         })
     }

@@ -14,7 +14,7 @@ use sharecore_bucket::Writer;
 use super::{frames::Cursor, home, journal_end::JournalEnd, line::BucketLine, standby::FreePlace};
 use crate::{
     checkpoint::{self, Since},
-    cold::{CacheOptions, Cold},
+    evicted::{CacheOptions, EvictedSegments},
     files,
     journal::Journal,
     segment::SEGMENT_HEADER,
@@ -211,8 +211,8 @@ pub(crate) struct Backup {
     pub(super) line: Arc<BucketLine>,
     inner: Mutex<Inner>,
     is_closing: AtomicBool,
-    /// Reads of what only the bucket has, with a bound.
-    pub(crate) cold: Option<Arc<Cold>>,
+    /// With a bound on the local disk.
+    pub(crate) evicted: Option<Arc<EvictedSegments>>,
 }
 
 impl Backup {
@@ -245,13 +245,13 @@ impl Backup {
             line: Arc::default(),
             inner: Mutex::new(inner),
             is_closing: AtomicBool::new(false),
-            cold: None,
+            evicted: None,
         }
     }
 
     /// Keeps a bound.
-    pub(crate) fn with(self, cold: Option<Arc<Cold>>) -> Self {
-        Self { cold, ..self }
+    pub(crate) fn with(self, evicted: Option<Arc<EvictedSegments>>) -> Self {
+        Self { evicted, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -146,17 +146,22 @@ impl<'a> Pass<'a> {
     fn begin(shared: &'a Shared, id: LogId, options: &'a CleanOptions) -> Result<Self, Refusal> {
         let mut state = shared.lock();
         state.writable()?;
-        while state.rewriting && !shared.is_leaving() {
+        let section = loop {
+            if shared.is_leaving() {
+                return Err(Refusal::Storage("the store is being closed".into()));
+            }
+            let section = Section::of(&state, id, options.newest_ms)?;
+            let segments = &state.segments;
+            let mut sources = section.sources.iter();
+            if !sources.any(|source| segments.is_taken(source.extent.segment)) {
+                break section;
+            }
             let woken = shared.maintenance.wait(state);
             state = woken.expect("no panic under the lock");
-        }
-        if shared.is_leaving() {
-            return Err(Refusal::Storage("the store is being closed".into()));
-        }
+        };
         if state.log(id)?.cleaning {
             return Err(Refusal::Storage(format!("log {id} is being compacted")));
         }
-        let section = Section::of(&state, id, options.newest_ms)?;
         for source in &section.sources {
             state.segments.pin(source.extent.segment);
         }

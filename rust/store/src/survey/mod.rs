@@ -136,7 +136,7 @@ impl Survey {
             return Err(StoreError::io(dir)(nothing));
         }
         // all of it would count as damage
-        let is_elsewhere = |path: &PathBuf| matches!(File::open(path), Ok(File::Hollow(_)));
+        let is_elsewhere = |path: &PathBuf| matches!(File::open(path), Ok(File::Evicted(_)));
         let journal_paths = journals.iter().map(|id| Kind::Journal.path(dir, *id));
         let compact_paths = compacts.iter().map(|id| Kind::Compact.path(dir, *id));
         if let Some(path) = journal_paths.chain(compact_paths).find(is_elsewhere) {

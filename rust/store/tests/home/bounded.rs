@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use sharecore_bucket::{Answer, Bucket, What, mistakes::Mistake};
 use sharecore_store::{
-    Asking, CacheOptions, Change, ColdFigures, Prepared, Refusal, Store, Want, prepare_home, survey,
+    CacheOptions, Change, EvictedFigures, EvictedRequests, Options, Prepared, Refusal, Store, Want,
+    prepare_home, survey,
 };
 
 use crate::{
@@ -22,8 +23,9 @@ pub(crate) fn little(network: &Arc<Mutex<Network>>) -> CacheOptions {
     let network = Arc::clone(network);
     CacheOptions {
         bytes: 4000,
-        ask: Asking(Arc::new(move |what| {
-            network.lock().expect("one thread").bucket.ask(what)
+        requests: EvictedRequests(Arc::new(move |what, reply| {
+            let answer = network.lock().expect("one thread").bucket.ask(what);
+            reply(answer);
         })),
     }
 }
@@ -40,12 +42,12 @@ enum Mood {
 type Moods = Arc<Mutex<Mood>>;
 
 /// Asks the bucket of surroundings that begin later.
-fn asking(world: &Arc<OnceLock<Surroundings>>, mood: &Moods) -> Asking {
+fn requests(world: &Arc<OnceLock<Surroundings>>, mood: &Moods) -> EvictedRequests {
     let (world, mood) = (Arc::clone(world), Arc::clone(mood));
-    Asking(Arc::new(move |what: What| {
+    EvictedRequests(Arc::new(move |what: What, reply| {
         let world = world.get().expect("it has begun");
         let answer = world.lock().expect("one thread").1.ask(what);
-        match (*mood.lock().expect("one thread"), answer) {
+        reply(match (*mood.lock().expect("one thread"), answer) {
             (Mood::Silent, _) => Answer::Unknown("503 SlowDown".into()),
             (Mood::Lost, _) => Answer::Absent,
             (Mood::Rotten, Answer::Bytes(mut bytes)) => {
@@ -53,7 +55,7 @@ fn asking(world: &Arc<OnceLock<Surroundings>>, mood: &Moods) -> Asking {
                 Answer::Bytes(bytes)
             }
             (_, answer) => answer,
-        }
+        });
     }))
 }
 
@@ -63,15 +65,34 @@ struct Home {
     world: Arc<OnceLock<Surroundings>>,
     mood: Moods,
     sent: Vec<Vec<u8>>,
+    tick: Box<dyn Fn()>,
 }
 
 const BOUND: u64 = 12_000;
+const LARGE_BOUND: u64 = 300_000;
+/// A log that is read without waiting.
+const INTERNAL: u64 = 2;
 
-fn keeping(ask: Asking) -> sharecore_store::Options {
+fn keeping_large(requests: EvictedRequests) -> Options {
+    let mut options = keeping(requests);
+    options.segment_bytes = 100_000;
+    let bucket = options.bucket.as_mut().expect("it has one");
+    bucket.object_bytes = 20_000;
+    bucket.part_bytes = 20_000;
+    if let Some(cache) = &mut bucket.cache {
+        cache.bytes = LARGE_BOUND;
+    }
+    options
+}
+
+fn keeping(requests: EvictedRequests) -> Options {
     let mut options = options(1);
     let bucket = options.bucket.as_mut().expect("it has one");
     bucket.beat_ms = 0;
-    bucket.cache = Some(CacheOptions { bytes: BOUND, ask });
+    bucket.cache = Some(CacheOptions {
+        bytes: BOUND,
+        requests,
+    });
     options
 }
 
@@ -82,20 +103,41 @@ impl Home {
     }
 
     fn full_in(dir: tempfile::TempDir) -> Self {
+        Self::filled(dir, keeping, 250, |n| 300 + n % 200, false)
+    }
+
+    /// A home with larger segments.
+    fn large() -> Self {
+        Self::filled(directory(), keeping_large, 400, |n| 3000 + n % 200, true)
+    }
+
+    /// Log 1 is of a user; an internal log gets a small batch after every 20 of it.
+    fn filled(
+        dir: tempfile::TempDir,
+        keeping: impl Fn(EvictedRequests) -> Options,
+        batches: usize,
+        value_bytes: impl Fn(usize) -> usize,
+        has_internal: bool,
+    ) -> Self {
         let (world, mood) = (Arc::default(), Arc::new(Mutex::new(Mood::Well)));
-        let options = keeping(asking(&world, &mood));
+        let options = keeping(requests(&world, &mood));
         let store = Arc::new(Store::open_stepped(dir.path(), &options).expect("it opens"));
+        store.keep_local(&[INTERNAL]).expect("nothing is read");
         let (begun, tick) = pumped(&store);
         world.set(begun).expect("once");
-        store.change(vec![Change::CreateLog(1)]).expect("room");
+        let logs = vec![Change::CreateLog(1), Change::CreateLog(INTERNAL)];
+        store.change(logs).expect("room");
         let mut sent = Vec::new();
-        for n in 0..250 {
+        for n in 0..batches {
             let client = Client {
-                value_bytes: 300 + n % 200,
+                value_bytes: value_bytes(n),
                 ..PLAIN
             };
             let mut bytes = client.bytes();
             store.append(1, &bytes, 1000).expect("room");
+            if has_internal && n % 20 == 0 {
+                store.append(INTERNAL, &PLAIN.bytes(), 1000).expect("room");
+            }
             bytes[..8].copy_from_slice(&(n as i64).to_be_bytes());
             // the leader epoch is the reader's
             bytes[12..16].fill(0);
@@ -115,11 +157,12 @@ impl Home {
             world,
             mood,
             sent,
+            tick: Box::new(tick),
         }
     }
 
-    fn figures(&self) -> ColdFigures {
-        self.store.cold_figures().expect("it has a bound")
+    fn figures(&self) -> EvictedFigures {
+        self.store.evicted_figures().expect("it has a bound")
     }
 
     fn is(&self, mood: Mood) {
@@ -135,7 +178,11 @@ impl Home {
 }
 
 fn read(store: &Store, offset: i64) -> Result<Vec<u8>, Refusal> {
-    let slice = store.read(1, offset, Want::ONE)?;
+    read_of(store, 1, offset)
+}
+
+fn read_of(store: &Store, log: u64, offset: i64) -> Result<Vec<u8>, Refusal> {
+    let slice = store.read(log, offset, Want::ONE)?;
     let mut bytes = vec![0; slice.size];
     let intact = slice.copy_to(&mut bytes)?;
     assert_eq!(intact.bytes, bytes.len(), "damaged");
@@ -226,8 +273,9 @@ fn segments_in_the_bucket_outlive_restarts_and_lost_disks() {
         let Ok(Prepared::Bucket(restored)) = found else {
             panic!("{found:?}");
         };
-        let options = keeping(asking(&home.world, &home.mood));
+        let options = keeping(requests(&home.world, &home.mood));
         let opened = Store::open_stepped(home.dir.path(), &options).expect("it opens");
+        opened.keep_local(&[]).expect("nothing is read");
         home.store = Arc::new(opened);
         assert!(home.figures().remote_bytes >= evicted, "{is_lost}");
         assert!(
@@ -245,7 +293,9 @@ fn segments_in_the_bucket_outlive_restarts_and_lost_disks() {
     let store = Store::look(dir.path(), 0).expect("it opens");
     let refusal = read(&store, 0).expect_err("it is elsewhere");
     assert!(
-        refusal.to_string().contains("in the bucket alone"),
+        refusal
+            .to_string()
+            .contains("only the bucket has its batches"),
         "{refusal}"
     );
 }
@@ -292,4 +342,158 @@ fn what_was_answered_outlives_kills_with_little_on_the_disk() {
 #[test]
 fn a_segment_that_leaves_before_the_bucket_has_it_is_found() {
     assert!(first_found(Mistake::EvictedUnshipped, true).is_some());
+}
+
+impl Home {
+    /// Let copying, committing and maintenance go on.
+    fn goes_on(&self) {
+        for _ in 0..60 {
+            (self.tick)();
+            while self.store.step() {}
+            while self.store.maintain() {}
+        }
+    }
+
+    /// Start again on the same directory, or on an empty one.
+    fn starts_again(&mut self, is_lost: bool) {
+        self.store.abandon();
+        let mut bucket = self.begun().lock().expect("one thread").1.clone();
+        if is_lost {
+            self.dir = directory();
+        }
+        let cluster = (Some("one"), "one");
+        let dir = self.dir.path();
+        let found = prepare_home(&mut bucket, dir, cluster, None, true, &mut |_| {});
+        assert!(matches!(found, Ok(Prepared::Bucket(_))), "{found:?}");
+        let options = keeping_large(requests(&self.world, &self.mood));
+        let opened = Store::open_stepped(self.dir.path(), &options).expect("it opens");
+        self.store = Arc::new(opened);
+    }
+
+    fn reads_internal(&self) {
+        for offset in 0..20 {
+            read_of(&self.store, INTERNAL, offset).expect("it is on the disk");
+        }
+    }
+}
+
+#[test]
+fn internal_logs_are_read_without_the_bucket() {
+    let mut home = Home::large();
+    let figures = home.figures();
+    assert!(figures.evicted > 5, "{figures:?}");
+    assert!(figures.local_bytes <= LARGE_BOUND, "{figures:?}");
+    let internal = figures.internal_bytes;
+    assert!((1..LARGE_BOUND / 2).contains(&internal), "{figures:?}");
+    for is_lost in [false, true] {
+        home.is(Mood::Silent);
+        home.reads_internal();
+        assert!(read(&home.store, 10).is_err(), "others need the bucket");
+        home.is(Mood::Well);
+        home.starts_again(is_lost);
+        if is_lost {
+            home.is(Mood::Silent);
+            let told = home
+                .store
+                .keep_local(&[INTERNAL])
+                .expect_err("it must be fetched");
+            assert!(told.to_string().contains("503 SlowDown"), "{told}");
+            home.is(Mood::Well);
+        }
+        home.store
+            .keep_local(&[INTERNAL])
+            .expect("the bucket answers");
+        // an empty directory gets only what must stay
+        let kept = home.figures().internal_bytes;
+        assert!(
+            (internal..LARGE_BOUND / 2).contains(&kept),
+            "{is_lost}: {kept}"
+        );
+    }
+    home.is(Mood::Silent);
+    home.reads_internal();
+    home.is(Mood::Well);
+    home.reads_all();
+}
+
+#[test]
+fn nothing_is_evicted_before_it_is_known_what_must_stay() {
+    let dir = directory();
+    let (world, mood) = (Arc::default(), Arc::new(Mutex::new(Mood::Well)));
+    let options = keeping(requests(&world, &mood));
+    let store = Arc::new(Store::open_stepped(dir.path(), &options).expect("it opens"));
+    let (begun, tick) = pumped(&store);
+    world.set(begun).expect("once");
+    store.change(vec![Change::CreateLog(1)]).expect("room");
+    let fill = || {
+        for _ in 0..60 {
+            store.append(1, &PLAIN.bytes(), 1000).expect("room");
+            while store.step() {}
+            tick();
+            while store.maintain() {}
+        }
+    };
+    let figures = || store.evicted_figures().expect("it has a bound");
+    while figures().local_bytes < 2 * BOUND {
+        fill();
+    }
+    assert_eq!(figures().evicted, 0);
+    store.keep_local(&[]).expect("nothing is read");
+    fill();
+    assert!(figures().evicted > 0);
+    store.abandon();
+}
+
+#[test]
+fn a_segment_that_must_stay_may_leave_once_its_internal_records_are_deleted() {
+    let home = Home::filled(directory(), keeping, 250, |n| 300 + n % 200, true);
+    // nearly every small segment has some of them
+    let before = home.figures();
+    assert!(before.local_bytes > BOUND, "{before:?}");
+    home.store
+        .delete_records(INTERNAL, -1)
+        .expect("it takes writes");
+    let mut n = 0;
+    while home.figures().local_bytes > BOUND {
+        n += 1;
+        assert!(n < 200, "{:?}", home.figures());
+        let client = Client {
+            value_bytes: 1200,
+            ..PLAIN
+        };
+        home.store.append(1, &client.bytes(), 1000).expect("room");
+        home.goes_on();
+    }
+    assert_eq!(home.figures().work_failed, 0);
+    home.reads_all();
+}
+
+#[test]
+fn a_missing_object_is_not_asked_for_again_and_again() {
+    let home = Home::full();
+    home.is(Mood::Lost);
+    // a segment of which most is deleted is rewritten
+    let mut start = 20;
+    while home.figures().work_failed == 0 {
+        start += 1;
+        assert!(start < 40, "{:?}", home.figures());
+        home.store
+            .delete_records(1, start)
+            .expect("it takes writes");
+        home.goes_on();
+    }
+    for _ in 0..20 {
+        home.goes_on();
+    }
+    let figures = home.figures();
+    let told = figures.work_error.as_deref().unwrap_or_default();
+    assert!(told.contains("is missing in the bucket"), "{figures:?}");
+    assert!((1..5).contains(&figures.work_failed), "{figures:?}");
+    // the next checkpoints bring the next attempt
+    home.is(Mood::Well);
+    for _ in 0..40 {
+        home.store.append(1, &PLAIN.bytes(), 1000).expect("room");
+        home.goes_on();
+    }
+    assert_eq!(home.figures().work_error, None);
 }

@@ -78,6 +78,7 @@ impl Process {
             bucket.cache = Some(crate::bounded::little(network));
         }
         let store = Arc::new(Store::open_stepped(dir, &options).expect("it opens"));
+        store.keep_local(&[]).expect("nothing is read");
         let (waiting, network) = (Arc::downgrade(&store), Arc::clone(network));
         store.set_pump(move || {
             if let Some(store) = waiting.upgrade() {
@@ -262,7 +263,7 @@ impl World {
 
     /// Let segments leave the disk, and read all logs. Each step counts, since the next process begins anew.
     fn evict(&mut self) {
-        let evicted = |store: &Store| store.cold_figures().map_or(0, |it| it.evicted);
+        let evicted = |store: &Store| store.evicted_figures().map_or(0, |it| it.evicted);
         if !self.network.lock().expect("one thread").is_bounded {
             return;
         }

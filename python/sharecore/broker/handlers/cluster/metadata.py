@@ -12,10 +12,11 @@ from uuid import UUID
 
 from sharecore.broker.cluster import describe_partition
 from sharecore.broker.requests.context import NOT_REQUESTED, RequestContext, Result
-from sharecore.broker.topic_rules import INTERNAL_TOPICS, check_collision, check_name
+from sharecore.broker.topic_rules import check_collision, check_name
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.storage import Topic
+from sharecore.topic_names import INTERNAL_TOPICS
 from sharecore.waiting import Steps
 
 if TYPE_CHECKING:
