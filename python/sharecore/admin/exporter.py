@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from sharecore._core import decode_records
+from sharecore.admin.exported_waiting import show_waiting, waiting_now
 from sharecore.admin.overview import GroupOverview, Positioned, look_at_groups
 from sharecore.admin.state_tail import StateTail
 from sharecore.client.wire.cluster import TopicPartition
@@ -82,6 +83,7 @@ class Exporter:
             groups = await look_at_groups(self._transport)
             poison = await self._poison()
             await self._look_for_oldest(groups)
+            waiting = await waiting_now(self._transport, groups, self._series_max)
             if not groups:
                 self._tell("no share group is there, or none that this client may DESCRIBE")
         except (KafkaError, OSError) as error:
@@ -89,6 +91,7 @@ class Exporter:
         else:
             self.up, self.trouble = True, ""
             self._show(groups, lines)
+            show_waiting(waiting, {each.group_id: each.lags() for each in groups}, lines)
             if poison is not None:
                 for (group_id, topic), records in sorted(poison.items()):
                     sheet.add(f.POISON, records, group_id, topic)

@@ -57,12 +57,16 @@ class GroupOverview:
 
     def behind(self) -> list[TopicPartition]:
         """List the share partitions with records to deliver."""
-        return [
-            TopicPartition(topic, partition)
+        return [*self.lags()]
+
+    def lags(self) -> dict[TopicPartition, int]:
+        """Return how many records of a share partition are not settled, of those with any."""
+        return {
+            TopicPartition(topic, partition): position.lag
             for topic, positions in self.positions.items()
             for partition, position in positions.items()
             if position.lag > 0
-        ]
+        }
 
     def known_lag(self, topic: str) -> int:
         """Return how many records of a topic are not settled, in the partitions where that is known."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from sharecore.admin.pausing import SETTINGS, Pause, time_text
 from sharecore.client.configs import ResourceKind
@@ -21,10 +21,28 @@ from sharecore.protocol import ApiKey
 _WAITING = "sharecore.waiting."
 _HELD_BACK = "sharecore.held.back"
 """Settings of a group in which brokers of sharecore tell it."""
+_RULES = {"share.ordering": "none", "share.retry.backoff.ms": "0", "share.deliver.at.header": ""} | {
+    "share.record.ttl.ms": "-1",
+    "share.record.ttl.header": "",
+}
+"""Settings with which records wait, and the values with which they do not."""
+_OF_GROUP = (*SETTINGS, *_RULES, _HELD_BACK)
+_NAMES_A_REQUEST = 1_000
 _NOT_REPORTED = "the brokers do not report it, as they are not sharecore's, or older"
 _NOT_UNDERSTOOD = "broker {} reports it in a form that this version of sharecore does not know"
 
 Reason = Mapping[str, Any]
+
+
+class _Setting(Protocol):
+    name: str
+    value: str | None
+
+
+class _Described(Protocol):
+    """A group in a response to DescribeConfigs."""
+
+    configs: Sequence[_Setting]
 
 
 @dataclass(slots=True)
@@ -35,12 +53,14 @@ class Waiting:
         pause: whether the group is paused.
         fetches: why fetches wait although there are records.
         partitions: why records of a share partition wait.
+        has_rules: whether records may wait for an order, a back-off, delivery times or their expiry.
         missing: why reasons may be missing, in one line; empty if every broker has reported its own.
     """
 
     pause: Pause = field(default_factory=Pause)
     fetches: list[Reason] = field(default_factory=list)
     partitions: dict[TopicPartition, list[Reason]] = field(default_factory=dict)
+    has_rules: bool = False
     missing: str = ""
 
     @property
@@ -68,6 +88,7 @@ class Waiting:
         """Add what one broker reports; raise ValueError if it is not understood."""
         if (pause := Pause.of(entries)) != Pause():
             self.pause = pause
+        self.has_rules |= any((entries.get(name) or off) != off for name, off in _RULES.items())
         for name, value in entries.items():
             if name == _HELD_BACK:
                 self.fetches += _reasons(value)
@@ -82,36 +103,84 @@ class Waiting:
 
 async def waiting_of(transport: Transport, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting:
     """Ask every broker, as only the leader of a share partition knows; `missing` says what failed."""
-    places = {f"{_WAITING}{each.topic}.{each.partition}": each for each in partitions}
-    resource = {
-        "resource_type": ResourceKind.GROUP,
-        "resource_name": group_id,
-        "configuration_keys": [*SETTINGS, _HELD_BACK, *places],
-    }
-    message = {"resources": [resource], "include_synonyms": False, "include_documentation": False}
-    found, missing, reports = Waiting(), dict[str, None](), False
+    return (await waiting_of_groups(transport, {group_id: partitions}))[group_id]
 
-    async def ask(node: int) -> None:
-        nonlocal reports
+
+async def waiting_of_groups(
+    transport: Transport, wanted: Mapping[str, Iterable[TopicPartition]]
+) -> dict[str, Waiting]:
+    """Return as `waiting_of`, for several groups with some of their share partitions."""
+    found = {group_id: Waiting() for group_id in wanted}
+    missing: dict[str, dict[str, None]] = {group_id: {} for group_id in wanted}
+    reporting: set[str] = set()
+    places = {
+        group_id: {f"{_WAITING}{each.topic}.{each.partition}": each for each in partitions}
+        for group_id, partitions in wanted.items()
+    }
+
+    def take(node: int, group_id: str, result: _Described) -> None:
         try:
-            (result,) = (await transport.node(node, ApiKey.DESCRIBE_CONFIGS, message)).results
             accept(result, on_settings(ApiKey.DESCRIBE_CONFIGS, group_id))
             entries = {entry.name: entry.value for entry in result.configs}
-            reports |= _HELD_BACK in entries
-            found.take(entries, places)
-        except (KafkaError, OSError) as error:
-            missing[str(error)] = None
+            if _HELD_BACK in entries:
+                reporting.add(group_id)
+            found[group_id].take(entries, places[group_id])
+        except KafkaError as error:
+            missing[group_id][str(error)] = None
         except ValueError:
-            missing[_NOT_UNDERSTOOD.format(node)] = None
+            missing[group_id][_NOT_UNDERSTOOD.format(node)] = None
+
+    async def ask(node: int) -> None:
+        for some in _portions(places):
+            try:
+                answer = await transport.node(node, ApiKey.DESCRIBE_CONFIGS, _request(some))
+            except (KafkaError, OSError) as error:
+                for group_id in some:
+                    missing[group_id][str(error)] = None
+                continue
+            for group_id, result in zip(some, answer.results, strict=True):
+                take(node, group_id, result)
 
     try:
         await asyncio.gather(*map(ask, await transport.nodes()))
     except (KafkaError, OSError) as error:
-        missing[str(error)] = None
-    if not reports and not missing:
-        missing[_NOT_REPORTED] = None
-    found.missing = "; ".join(missing)
+        for each in missing.values():
+            each[str(error)] = None
+    for group_id, waiting in found.items():
+        if group_id not in reporting and not missing[group_id]:
+            missing[group_id][_NOT_REPORTED] = None
+        waiting.missing = "; ".join(missing[group_id])
     return found
+
+
+_Places = Mapping[str, TopicPartition]
+"""Share partitions, by the setting with their reasons."""
+
+
+def _portions(places: Mapping[str, _Places]) -> Iterator[dict[str, _Places]]:
+    """Divide groups among requests of bounded size."""
+    portion: dict[str, _Places] = {}
+    size = 0
+    for group_id, names in places.items():
+        if portion and size + len(names) > _NAMES_A_REQUEST:
+            yield portion
+            portion, size = {}, 0
+        portion[group_id] = names
+        size += len(names) + len(_OF_GROUP)
+    if portion:
+        yield portion
+
+
+def _request(places: Mapping[str, _Places]) -> dict[str, object]:
+    resources = [
+        {
+            "resource_type": ResourceKind.GROUP,
+            "resource_name": group_id,
+            "configuration_keys": [*_OF_GROUP, *names],
+        }
+        for group_id, names in places.items()
+    ]
+    return {"resources": resources, "include_synonyms": False, "include_documentation": False}
 
 
 def _reasons(text: str | None) -> list[Reason]:

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from sharecore.metrics.families import GROUP_LAG, PART_LAG, PART_START
+from sharecore.metrics.families import GROUP_LAG, GROUP_PAUSED, PART_LAG, PART_START
 from sharecore.metrics.families import GROUP_MEMBERS as MEMBERS
 from sharecore.metrics.family import Family, gauge
+from sharecore.metrics.queue_families import (
+    GROUP_BREAKER,
+    GROUP_HELD_BACK,
+    GROUP_HOTTEST_KEY,
+    GROUP_KEPT,
+    GROUP_WAITING,
+    GROUP_WINDOW_FULL,
+)
 
-__all__ = ["GROUP_LAG", "MEMBERS", "PART_LAG", "PART_START"]
+__all__ = [
+    "GROUP_BREAKER",
+    "GROUP_HELD_BACK",
+    "GROUP_HOTTEST_KEY",
+    "GROUP_KEPT",
+    "GROUP_LAG",
+    "GROUP_PAUSED",
+    "GROUP_WAITING",
+    "GROUP_WINDOW_FULL",
+    "MEMBERS",
+    "PART_LAG",
+    "PART_START",
+]
 
 UP = gauge("sharecore_exporter_up", "1: the newest round has found the cluster; with 0 nothing else is told.")
 ROUND_TIME = gauge("sharecore_exporter_round_seconds", "How long the newest round took.")

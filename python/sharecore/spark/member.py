@@ -32,6 +32,7 @@ _IDLE_SECONDS = 10.0
 """Trigger.AvailableNow ends when nothing came for this long, even where others still hold records."""
 _BEGIN_SECONDS = 45.0
 """The same for a group that has not begun to read a partition."""
+_ORDERING, _RUN_MAX = "share.ordering", "share.ordering.run.max"
 _OWED_RANGES_MAX = 10_000
 _OWED_LOOK_SECONDS = 10.0
 _FIRST_CONTACT_MS = 20_000
@@ -103,12 +104,13 @@ class Member:
 
         Raises:
             KafkaError: no broker can be reached, a topic does not exist, or the broker refuses.
-            ConfigError: the group's configuration is not the user's to change.
+            ConfigError: the group's configuration is not the user's to change, or its order allows one task.
         """
         if self._consumer is not None:
             return
         await self._partitions()
         group = self.options.client.group_id
+        await self._check_order(group)
         if self.options.starting_offsets is not None:
             await self._set_reset(group, self.options.starting_offsets)
         self._consumer = LeaseConsumer(self.options.member)
@@ -212,6 +214,25 @@ class Member:
         assert self._consumer is not None, "started"
         return self._consumer
 
+    async def _check_order(self, group: str) -> None:
+        """Refuse tasks that would read a run of an order at the same time, if the order may be read."""
+        if self.options.partitions_min <= 1:
+            return
+        try:
+            found = await self._admin.configs(group, [_ORDERING, _RUN_MAX])
+        except KafkaError as error:
+            if error.code not in _REFUSED:
+                raise
+            return
+        values = {name: entry.value for name, entry in found.items()}
+        ordering, run_max = values.get(_ORDERING) or "none", values.get(_RUN_MAX) or "1"
+        if ordering != "none" and run_max != "1":
+            raise ConfigError(
+                f"group {group} has {_ORDERING}={ordering} with {_RUN_MAX}={run_max}, and "
+                f"minPartitions={self.options.partitions_min} tasks would read such a run at the same time: "
+                f"set minPartitions=1, or {_RUN_MAX}=1"
+            )
+
     async def _set_reset(self, group: str, where: str) -> None:
         try:
             await self._admin.alter_configs(group, {"share.auto.offset.reset": where})
@@ -260,6 +281,7 @@ class Member:
         patience = _IDLE_SECONDS if consumer.joined and begun else _BEGIN_SECONDS
         if self._loop.time() - idle_since <= patience:
             return False
+        await self._warn_of_the_rest()
         owed = sum(ranges.offsets for ranges in self.owed.values())
         if owed and self._unsettled is not None and self._failed is None:
             self._failed = KafkaError(
@@ -268,6 +290,20 @@ class Member:
                 "again: it settles them as they are delivered again, and does not process them twice",
             )
         return True
+
+    async def _warn_of_the_rest(self) -> None:
+        """Say why records remain that existed when the query began."""
+        group, partitions = (
+            self.options.client.group_id,
+            [AdminPartition(*each) for each in self._targets or ()],
+        )
+        waiting = await self._admin.waiting_of(group, partitions)
+        reasons = [*waiting.of_group(), *waiting.of_partitions(), *waiting.gaps()]
+        logger.warning(
+            "the query ends before group %s has finished all records: %s",
+            group,
+            "; ".join(reasons) or "other members hold the rest",
+        )
 
     async def _acquire(self, records_max: int, timeout: float) -> list[Leased]:
         while True:
