@@ -22,6 +22,7 @@ SPRING_LIBS = Path(os.environ.get("SPRING_LIBS", ROOT / "build/jars/spring-kafka
 GO_CLIENT = os.environ.get("GO_CLIENT", str(ROOT / "build/go/client"))
 JAVA = {"java 4.2.2": OLDEST_LIBS, "java 4.3.1": KAFKA_LIBS, "java 4.4.0": java.CLIENT_LIBS}
 SPRING, GO = "spring-kafka", "franz-go"
+RDKAFKA = ("librdkafka 1", "librdkafka 2")
 POLL = 10
 
 

@@ -23,6 +23,7 @@ from tests.harness.queue_members import (
     GO,
     GROUP,
     JAVA,
+    RDKAFKA,
     SPRING,
     TOPIC,
     go_member,
@@ -36,7 +37,6 @@ pytestmark = pytest.mark.timeout(600)
 KEYS = [None, None, b"", *(f"key {number}".encode() for number in range(6))]
 BACKOFF_S = 0.5
 ROUNDS, AT_ONCE, PARTITIONS = 3, 50, 3
-RDKAFKA = ("librdkafka 1", "librdkafka 2")
 SLOW = "librdkafka, slower than a lock lasts"
 MEMBERS = {*JAVA, SPRING, GO, *RDKAFKA, SLOW}
 LOCK_S = 5
@@ -121,10 +121,10 @@ def test_nothing_is_out_of_order_nor_early(
         members.enter_context(slow)
         _produce_until_all_take_part(under.producers, ledger)
         for seed in range(ROUNDS):
-            _produce(under.producers, ledger, seed)
-            _until(lambda: len(ledger.places()) > len(ledger.sent) - AT_ONCE, ledger)
+            produce_some(under.producers, ledger, seed)
+            wait_until(lambda: len(ledger.places()) > len(ledger.sent) - AT_ONCE, ledger)
             under.breaks()
-        _until(lambda: ledger.places() >= ledger.sent.keys(), ledger)
+        wait_until(lambda: ledger.places() >= ledger.sent.keys(), ledger)
     assert ledger.out_of_order(whole=ordering == "partition") == []
     assert ledger.early(BACKOFF_S) == []
     assert len(ledger.releases) > 20
@@ -138,11 +138,11 @@ def _produce_until_all_take_part(bootstrap: str, ledger: Ledger) -> None:
     end = time.monotonic() + SECONDS_MAX
     while late := MEMBERS - {came.member for came in list(ledger.came)}:
         assert time.monotonic() < end, f"{late} got nothing within {SECONDS_MAX} s"
-        _produce(bootstrap, ledger, len(ledger.sent), AT_ONCE // 2)
+        produce_some(bootstrap, ledger, len(ledger.sent), AT_ONCE // 2)
         time.sleep(1)
 
 
-def _produce(bootstrap: str, ledger: Ledger, seed: int, count: int = AT_ONCE * 2) -> None:
+def produce_some(bootstrap: str, ledger: Ledger, seed: int, count: int = AT_ONCE * 2) -> None:
     """Records with keys, some of them with a delivery time."""
     chance = random.Random(seed)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4", **QUIET})
@@ -178,7 +178,7 @@ def _ran_out(ledger: Ledger) -> int:
     return len(later)
 
 
-def _until(holds: Callable[[], bool], ledger: Ledger) -> None:
+def wait_until(holds: Callable[[], bool], ledger: Ledger) -> None:
     end = time.monotonic() + SECONDS_MAX
     while not holds():
         left = sorted(ledger.sent.keys() - ledger.places())
