@@ -191,3 +191,15 @@ def test_a_full_window_says_so_on_sharecore_alone(broker: Broker, topic: str, gr
     setting = "share.partition.max.record.locks"
     full = [{"reason": "window", "setting": setting, "limit": 100}]
     assert found == ([] if KIND == "apache" else full)
+
+
+@ours
+def test_a_group_that_is_not_there_yet_may_be_paused_and_that_is_said(
+    broker: Broker, topic: str, group: str
+) -> None:
+    paused = f"share group {group}: paused until it is resumed"
+    assert sharecore(broker, "pause", group)[1] == f"{paused}; there is no such group yet\n"
+    with share_consumer(broker.bootstrap, group, [topic]) as consumer:
+        consumer.poll(0.5)
+        assert sharecore(broker, "pause", group)[1] == f"{paused}\n"
+        assert sharecore(broker, "resume", group)[1] == f"share group {group}: gets records\n"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from sharecore.cli.admin import Settings, SettingsFile, Timeout, admin_beside
 from sharecore.cli.clients import BootstrapOfOne, failures_in_one_line
 from sharecore.cli.times import read_duration_ms
+
+if TYPE_CHECKING:
+    from sharecore.admin import BlockingAdmin
 
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Names of share groups.")]
 
@@ -44,7 +47,7 @@ def pause(
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         for name in group:
             admin.pause(name, until_ms=until_ms)
-            typer.echo(f"share group {name}: {wanted.describe(0)}")
+            typer.echo(f"share group {name}: {wanted.describe(0)}{_unless_there(admin, name)}")
 
 
 def resume(
@@ -59,4 +62,16 @@ def resume(
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         for name in group:
             admin.resume(name)
-            typer.echo(f"share group {name}: gets records")
+            typer.echo(f"share group {name}: gets records{_unless_there(admin, name)}")
+
+
+def _unless_there(admin: BlockingAdmin, name: str) -> str:
+    """Return a remark on a group that does not exist: its settings count from its first member on."""
+    from sharecore.errors import ErrorCode, KafkaError
+
+    try:
+        admin.describe(name)
+    except KafkaError as error:
+        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return "; there is no such group yet"
+    return ""

@@ -15,6 +15,7 @@ from tests.harness.clients import QUIET, configure_group, produce
 from tests.interop.client.test_worker import run
 
 from sharecore.client import Backoff, Record, Retry, worker
+from sharecore.client import Producer as SharecoreProducer
 
 
 @in_loop
@@ -81,3 +82,32 @@ async def test_runs_of_keys_stay_in_order_over_failures(broker: Broker, topic: s
     assert {key: sorted(offsets) for key, offsets in succeeded.items()} == succeeded
     assert sum(map(len, succeeded.values())) == 60
     assert handle.counts["given_up"] == 0
+
+
+@in_loop
+@pytest.mark.parametrize("honored", [False, True])
+async def test_a_record_that_comes_before_its_time_is_told_of_once(
+    broker: Broker, topic: str, group: str, honored: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    if honored and broker.kind == "apache":
+        pytest.skip("settings that Apache Kafka does not have")
+    own = {"share_deliver_at_header": "deliver-at"} if honored else {}
+    configure_group(broker.bootstrap, group, share_auto_offset_reset="earliest", **own)
+    delay_s = 2 if honored else 600
+    async with SharecoreProducer({"bootstrap.servers": broker.bootstrap}) as producer:
+        sent_at = time.time()
+        for _ in range(2):
+            await producer.send(topic, b"later", delay=delay_s)
+    done, came = asyncio.Event(), []
+
+    @worker(topic)
+    async def handle(_: Record) -> None:
+        came.append(time.time() - sent_at)
+        if len(came) == 2:
+            done.set()
+
+    await run(handle, broker, group, done)
+    assert (min(came) >= delay_s) == honored
+    told = [each.getMessage() for each in caplog.records if "delivered before its time" in each.getMessage()]
+    assert len(told) == (not honored)
+    assert honored or "set share.deliver.at.header=deliver-at on the group" in told[0]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sharecore._core import Record
 from sharecore.client.configs import ConfigEntry
+from sharecore.client.producing.times import DELIVER_AT_HEADER
 from sharecore.client.workers.lanes import Order
 from sharecore.client.workers.retry import Backoff
 
+_DIGITS_MAX = 19
 Configs = Mapping[str, ConfigEntry]
 
 RESET, LIMIT = "share.auto.offset.reset", "share.delivery.count.limit"
@@ -16,10 +19,11 @@ BACKOFF, BACKOFF_ON = "share.retry.backoff.ms", "share.retry.backoff.on"
 _BACKOFF_MAX, _BACKOFF_FACTOR = "share.retry.backoff.max.ms", "share.retry.backoff.multiplier"
 _BACKOFF_JITTER = "share.retry.backoff.jitter"
 _ORDERING, _ORDERING_HEADER = "share.ordering", "share.ordering.key.header"
+DELIVER_AT = "share.deliver.at.header"
 NAMES = (
     *(RESET, LIMIT, WINDOW, RENEWALS),
     *(BACKOFF, BACKOFF_ON, _BACKOFF_MAX, _BACKOFF_FACTOR, _BACKOFF_JITTER),
-    *(_ORDERING, _ORDERING_HEADER),
+    *(_ORDERING, _ORDERING_HEADER, DELIVER_AT),
 )
 
 
@@ -32,6 +36,17 @@ def number_of(configs: Configs | None, name: str) -> int | None:
 def waits_after_release(configs: Configs | None) -> bool:
     """Return whether a released record is known to be redelivered only after a delay."""
     return bool(number_of(configs, BACKOFF)) and "release" in _backoff_on(configs)
+
+
+def ignores_delivery_times(configs: Configs | None) -> bool:
+    """Return whether the group is known to deliver records at once that `send(delay=...)` has written."""
+    return configs is not None and _value(configs, DELIVER_AT) != DELIVER_AT_HEADER
+
+
+def is_early(record: Record, now_ms: float) -> bool:
+    """Return whether a record has a delivery time in its header that has not come."""
+    due_ms = next((value for name, value in reversed(record.headers) if name == DELIVER_AT_HEADER), None)
+    return due_ms is not None and due_ms.isdigit() and len(due_ms) <= _DIGITS_MAX and int(due_ms) > now_ms
 
 
 def order_of(configs: Configs | None) -> Order | None:

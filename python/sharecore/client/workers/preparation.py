@@ -32,6 +32,7 @@ from sharecore.client.workers.group_settings import (
     RESET,
     WINDOW,
     backoff_changes,
+    ignores_delivery_times,
     is_set,
     number_of,
     order_of,
@@ -78,12 +79,14 @@ class GroupLimits:
         window: records in flight that a share partition may have.
         waits: whether a released record is redelivered after the group's back-off.
         order: the group's order; None if it has none, or the worker may not read it.
+        ignores_times: whether the group delivers records before the time in their header.
     """
 
     delivery_limit: int | None
     window: int
     waits: bool = False
     order: Order | None = None
+    ignores_times: bool = False
 
 
 async def prepare(
@@ -160,6 +163,7 @@ class _Preparation:
             number_of(configs, WINDOW) or _WINDOW_DEFAULT,
             waits_after_release(configs),
             order_of(configs),
+            ignores_delivery_times(configs),
         )
 
     # topics

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
 
+from sharecore._core import Record
 from sharecore.client.fetching.lease import AcknowledgeType
+from sharecore.client.producing.times import DELIVER_AT_HEADER
 from sharecore.client.workers.calls import Calls, Plan
 from sharecore.client.workers.feed import CLOSE_SECONDS, HURRIED_CLOSE_SECONDS, Feed, Limits
 from sharecore.client.workers.figures import Figures
+from sharecore.client.workers.group_settings import DELIVER_AT, is_early
 from sharecore.client.workers.jobs import Job, State
 from sharecore.client.workers.lanes import Lanes
 from sharecore.client.workers.log import WorkerLog, shown_key
@@ -44,6 +48,7 @@ class Run:
         self._calls = Calls(plan, self.inbox, self._attempt_ended, self._timed_out)
         self._retry_policy = plan.retry
         self._group_waits = False
+        self._watches_times = False
         """Whether a released record is redelivered after the group's back-off."""
         self._ready: deque[Job] = deque()
         self._lanes = Lanes()
@@ -168,6 +173,7 @@ class Run:
         self._obstacles.window = limits.window
         self._group_waits = limits.waits
         self._lanes.order = limits.order
+        self._watches_times = limits.ignores_times
         if self._plan.by_group and limits.waits:
             self._retry_policy = NO_RETRY
         self._log(logging.INFO, "started", topics=self._plan.topics, member=member_id)
@@ -187,12 +193,21 @@ class Run:
             if job.state is not State.READY:
                 continue
             self._obstacles.seen(job.record)
+            if self._watches_times and job.record.headers:
+                self._look_at_time(job.record)
             in_front = self._lanes.enter(job)
             if self.stopping:
                 self._give_back(job)
             elif in_front:
                 self._ready.append(job)
         self._start_ready()
+
+    def _look_at_time(self, record: Record) -> None:
+        """Log the first record that came before its delivery time: whoever sent it expects a delay."""
+        if is_early(record, time.time() * 1000):
+            self._watches_times = False
+            advice = f"set {DELIVER_AT}={DELIVER_AT_HEADER} on the group, or do not send with a delay"
+            self._log(logging.WARNING, "delivered before its time", record=record, advice=advice)
 
     def lost(self, job: Job, error: KafkaError) -> None:
         """Handle a job's lost lock: others may have the record by now."""
