@@ -12,7 +12,7 @@ from uuid import UUID
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 LEAVE_EPOCH = -1
 Partition = tuple[UUID, int]
@@ -46,7 +46,7 @@ class Member:
         if self.epoch == 0:
             message["subscribed_topic_names"] = [self.group.topic]
         began = time.perf_counter()
-        answer = await self.group.connection.request(ApiKey.SHARE_GROUP_HEARTBEAT, message)
+        answer = await self.group.connection.request(calls.SHARE_GROUP_HEARTBEAT, message)
         took = time.perf_counter() - began
         if answer.error_code in _NOT_YET:
             raise CoordinatorMissing
@@ -59,6 +59,7 @@ class Member:
             self.assigned = frozenset(
                 (topic.topic_id, index)
                 for topic in answer.assignment.topic_partitions
+                if topic.topic_id is not None
                 for index in topic.partitions
             )
         return took
@@ -67,7 +68,7 @@ class Member:
         """Join, when the coordinator is ready for its group."""
         while self.epoch == 0:
             message = {"key_type": 0, "coordinator_keys": [self.group.name]}
-            await self.group.connection.request(ApiKey.FIND_COORDINATOR, message)
+            await self.group.connection.request(calls.FIND_COORDINATOR, message)
             with contextlib.suppress(CoordinatorMissing):
                 await self.speak()
             await asyncio.sleep(0.2)

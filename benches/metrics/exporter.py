@@ -14,7 +14,7 @@ from tests.harness.clients import create_topic, produce
 from sharecore.admin.exporter import Exporter, collect_seldom
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 _TOPIC = "jobs"
 _ROUNDS = 9
@@ -28,7 +28,7 @@ async def fill(transport: Transport, groups: int, partitions: int) -> None:
         await asyncio.gather(
             *(
                 transport.any(
-                    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+                    calls.ALTER_SHARE_GROUP_OFFSETS,
                     {
                         "group_id": f"group-{number:04}",
                         "topics": [{"topic_name": _TOPIC, "partitions": wanted}],

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from sharecore.admin.administration import Administration
 from sharecore.client.wire.refusals import accept, on_cluster
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 from sharecore.security.acl import Acl, AclFilter
 
 
@@ -19,7 +18,7 @@ class AclAdmin(Administration):
 
     async def list(self, wanted: AclFilter) -> list[Acl]:
         """Return the entries that a filter means; raise KafkaError when the broker refuses."""
-        answer = await self._transport.any(ApiKey.DESCRIBE_ACLS, _filter(wanted))
+        answer = await self._transport.any(calls.DESCRIBE_ACLS, _filter(wanted))
         return sorted(
             Acl(
                 resource.resource_type,
@@ -48,18 +47,18 @@ class AclAdmin(Administration):
             }
             for acl in acls
         ]
-        answer = await self._transport.any(ApiKey.CREATE_ACLS, {"creations": creations})
+        answer = await self._transport.any(calls.CREATE_ACLS, {"creations": creations})
         for each in answer.results:
             accept(each, on_cluster(ApiKey.CREATE_ACLS))
 
     async def delete(self, wanted: AclFilter) -> int:
         """Delete the entries that a filter means; give how many, raise KafkaError."""
-        answer = await self._transport.any(ApiKey.DELETE_ACLS, {"filters": [_filter(wanted)]})
+        answer = await self._transport.any(calls.DELETE_ACLS, {"filters": [_filter(wanted)]})
         missing = on_cluster(ApiKey.DELETE_ACLS)
         return sum(len(accept(each, missing).matching_acls) for each in answer.filter_results)
 
 
-def _filter(wanted: AclFilter) -> dict[str, Any]:
+def _filter(wanted: AclFilter) -> dict[str, object]:
     return {
         "resource_type_filter": wanted.resource_type,
         "resource_name_filter": wanted.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
@@ -19,7 +19,7 @@ class Administration:
         ConfigError: an unknown, missing or invalid setting.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+    def __init__(self, config: Mapping[str, object] | None = None, /, **keywords: object) -> None:
         self._transport = Transport(read_connection_settings(config, **keywords))
 
     @classmethod

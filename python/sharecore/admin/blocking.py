@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from sharecore.admin.client import Admin
 
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 def _blocking(
-    method: Callable[Concatenate[Admin, Arguments], Coroutine[Any, Any, Value]],
+    method: Callable[Concatenate[Admin, Arguments], Coroutine[object, None, Value]],
 ) -> Callable[Concatenate[BlockingAdmin, Arguments], Value]:
     def call(self: BlockingAdmin, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
         return self._runner.run(method(self._admin, *args, **kwargs))
@@ -29,7 +29,7 @@ class BlockingAdmin:
         ConfigError: an unknown, missing or invalid setting.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None, /, **keywords: Any) -> None:
+    def __init__(self, config: Mapping[str, object] | None = None, /, **keywords: object) -> None:
         self._admin = Admin(config, **keywords)
         self._runner = asyncio.Runner()
 

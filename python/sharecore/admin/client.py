@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.admin.administration import Administration
 from sharecore.admin.members import GroupMember, group_members, remove_members
@@ -29,8 +29,11 @@ from sharecore.client.groups import group_type
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.refusals import error_of, on_topic
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.sharestate.keys import SharePartitionKey
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import ShareGroupDescribeMember
 
 _NOT_ASKED = -(2**31)
 
@@ -54,7 +57,7 @@ class Admin(Administration):
             KafkaError: a broker did not answer, or refused.
         """
         message = {"states_filter": list(states), "types_filter": list(types)}
-        answers = await self._transport.all(ApiKey.LIST_GROUPS, message)
+        answers = await self._transport.all(calls.LIST_GROUPS, message)
         found = {
             group.group_id: GroupListing(
                 group.group_id, group.group_type.lower(), group.group_state, group.protocol_type
@@ -72,7 +75,7 @@ class Admin(Administration):
         """
         message = {"group_ids": [group_id], "include_authorized_operations": authorized_operations}
         group = await self._transport.coordinator(
-            group_id, ApiKey.SHARE_GROUP_DESCRIBE, message, lambda answer: answer.groups[0]
+            group_id, calls.SHARE_GROUP_DESCRIBE, message, lambda answer: answer.groups[0]
         )
         operations = group.authorized_operations
         return ShareGroup(
@@ -104,7 +107,7 @@ class Admin(Administration):
             ]
         group = await self._transport.coordinator(
             group_id,
-            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+            calls.DESCRIBE_SHARE_GROUP_OFFSETS,
             {"groups": [{"group_id": group_id, "topics": topics}]},
             lambda answer: answer.groups[0],
         )
@@ -197,7 +200,7 @@ class Admin(Administration):
             "topics": [{"topic_name": name, "partitions": some} for name, some in topics.items()],
         }
         answer = await self._transport.coordinator(
-            plan.group_id, ApiKey.ALTER_SHARE_GROUP_OFFSETS, message, lambda answer: answer
+            plan.group_id, calls.ALTER_SHARE_GROUP_OFFSETS, message, lambda answer: answer
         )
         failed = []
         for topic in answer.responses:
@@ -217,7 +220,7 @@ class Admin(Administration):
         """
         message = {"group_id": group_id, "topics": [{"topic_name": topic} for topic in topics]}
         answer = await self._transport.coordinator(
-            group_id, ApiKey.DELETE_SHARE_GROUP_OFFSETS, message, lambda answer: answer
+            group_id, calls.DELETE_SHARE_GROUP_OFFSETS, message, lambda answer: answer
         )
         return {
             topic.topic_name: (
@@ -234,7 +237,7 @@ class Admin(Administration):
         """
         await self._transport.coordinator(
             group_id,
-            ApiKey.DELETE_GROUPS,
+            calls.DELETE_GROUPS,
             {"groups_names": [group_id]},
             lambda answer: answer.results[0],
         )
@@ -359,7 +362,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-def _member(member: Any) -> Member:
+def _member(member: ShareGroupDescribeMember) -> Member:
     assignment = [
         TopicPartition(topic.topic_name, partition)
         for topic in member.assignment.topic_partitions

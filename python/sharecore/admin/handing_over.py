@@ -11,18 +11,22 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from sharecore._core import combine
 from sharecore.admin.client import Admin
 from sharecore.admin.model import OffsetChange, ResetPlan, Target
 from sharecore.client.wire.cluster import TopicPartition
-from sharecore.client.wire.transport import Transport
+from sharecore.client.wire.transport import ShareStates, Transport
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
+from sharecore.protocol.calls import Call
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import StateBatch
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import ReadShareGroupStateSummaryPartitionResult
 
 Value = TypeVar("Value")
 
@@ -66,7 +70,7 @@ class Side:
         summary = await self.summary(group_id, partition)
         # a higher epoch would fence the leader of the share partition
         fields = {"leader_epoch": max(0, summary.leader_epoch)}
-        found = await self._ask(group_id, partition, ApiKey.READ_SHARE_GROUP_STATE, fields)
+        found = await self._ask(group_id, partition, calls.READ_SHARE_GROUP_STATE, fields)
         batches = tuple(
             (each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
             for each in found.state_batches
@@ -87,20 +91,26 @@ class Side:
                 for first, last, kind, count in state.batches
             ],
         }
-        await self._ask(group_id, partition, ApiKey.WRITE_SHARE_GROUP_STATE, fields)
+        await self._ask(group_id, partition, calls.WRITE_SHARE_GROUP_STATE, fields)
 
-    async def summary(self, group_id: str, partition: TopicPartition) -> Any:
+    async def summary(
+        self, group_id: str, partition: TopicPartition
+    ) -> ReadShareGroupStateSummaryPartitionResult:
         """Return epochs and start offset of a share partition.
 
         Raises:
             KafkaError: CLUSTER_AUTHORIZATION_FAILED where the right CLUSTER_ACTION is missing, or why else.
         """
         fields = {"leader_epoch": 0}
-        return await self._ask(group_id, partition, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, fields)
+        return await self._ask(group_id, partition, calls.READ_SHARE_GROUP_STATE_SUMMARY, fields)
 
     async def _ask(
-        self, group_id: str, partition: TopicPartition, api_key: ApiKey, fields: dict[str, Any]
-    ) -> Any:
+        self,
+        group_id: str,
+        partition: TopicPartition,
+        call: Call[ShareStates[Value]],
+        fields: Mapping[str, object],
+    ) -> Value:
         if partition.topic not in self._ids:
             self._ids[partition.topic] = (await self._transport.topic(partition.topic))[0]
         key = SharePartitionKey(group_id, self._ids[partition.topic], partition.partition)
@@ -108,7 +118,7 @@ class Side:
         topics = [{"topic_id": key.topic_id, "partitions": [part]}]
         message = {"group_id": group_id, "topics": topics}
         try:
-            return await self._transport.share_coordinator(key.coordinator_key(), api_key, message)
+            return await self._transport.share_coordinator(key.coordinator_key(), call, message)
         except KafkaError as error:
             if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 raise _on(self, KafkaError(error.code, f"{partition}: {error.message}")) from None

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from sharecore.client.wire.refusals import accept
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
+from sharecore.protocol.calls import Call
+
+
+class _Member(Protocol):
+    @property
+    def member_id(self) -> str: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def client_host(self) -> str: ...
+
+
+class _Group(Protocol):
+    @property
+    def members(self) -> Sequence[_Member]: ...
+
+
+class _Described(Protocol):
+    @property
+    def groups(self) -> Sequence[_Group]: ...
+
 
 _LEAVING = -1
-_DESCRIBED_BY = {
-    "share": (ApiKey.SHARE_GROUP_DESCRIBE, "group_ids"),
-    "consumer": (ApiKey.CONSUMER_GROUP_DESCRIBE, "group_ids"),
-    "classic": (ApiKey.DESCRIBE_GROUPS, "groups"),
+_DESCRIBED_BY: dict[str, tuple[Call[_Described], str]] = {
+    "share": (calls.SHARE_GROUP_DESCRIBE, "group_ids"),
+    "consumer": (calls.CONSUMER_GROUP_DESCRIBE, "group_ids"),
+    "classic": (calls.DESCRIBE_GROUPS, "groups"),
 }
 
 
@@ -45,9 +68,9 @@ async def group_members(transport: Transport, group_id: str, kind: str) -> list[
     """
     if kind not in _DESCRIBED_BY:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"members of {kind} groups are not listed here")
-    api, names = _DESCRIBED_BY[kind]
+    call, names = _DESCRIBED_BY[kind]
     message = {names: [group_id], "include_authorized_operations": False}
-    group = await transport.coordinator(group_id, api, message, lambda answer: answer.groups[0])
+    group = await transport.coordinator(group_id, call, message, lambda answer: answer.groups[0])
     return [
         GroupMember(
             member.member_id,
@@ -75,12 +98,13 @@ async def remove_members(
             {"member_id": member.member_id, "group_instance_id": member.instance_id, "reason": "removed"}
             for member in members
         ]
-        message: dict[str, Any] = {"group_id": group_id, "members": leaving}
-        answer = await transport.coordinator(group_id, ApiKey.LEAVE_GROUP, message, lambda answer: answer)
+        message: dict[str, object] = {"group_id": group_id, "members": leaving}
+        answer = await transport.coordinator(group_id, calls.LEAVE_GROUP, message, lambda answer: answer)
         for each in answer.members:
-            _gone(each)
+            if each.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+                accept(each)
         return
-    api = ApiKey.SHARE_GROUP_HEARTBEAT if kind == "share" else ApiKey.CONSUMER_GROUP_HEARTBEAT
+    call: Call[object] = calls.SHARE_GROUP_HEARTBEAT if kind == "share" else calls.CONSUMER_GROUP_HEARTBEAT
     for member in members:
         message = {
             "group_id": group_id,
@@ -95,12 +119,7 @@ async def remove_members(
             "topic_partitions": None,
         }
         try:
-            await transport.coordinator(group_id, api, message, lambda answer: answer)
+            await transport.coordinator(group_id, call, message, lambda answer: answer)
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
                 raise
-
-
-def _gone(answer: Any) -> None:
-    if answer.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
-        accept(answer)

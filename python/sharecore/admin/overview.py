@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sharecore.admin.model import LATEST_TIMESTAMP
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.refusals import error_of, on_group
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import (
+        DescribeShareGroupOffsetsResponseGroup,
+        ShareGroupDescribeDescribedGroup,
+    )
 
 _GROUPS_A_REQUEST = 50
 _REQUESTS_AT_ONCE = 2
@@ -94,7 +100,7 @@ async def look_at_groups(transport: Transport) -> list[GroupOverview]:
     Raises:
         KafkaError: a broker did not answer, or lists no groups to this client.
     """
-    listed = await transport.by_node(ApiKey.LIST_GROUPS, {"states_filter": [], "types_filter": ["share"]})
+    listed = await transport.by_node(calls.LIST_GROUPS, {"states_filter": [], "types_filter": ["share"]})
     found: dict[str, GroupOverview] = {}
     rounds = []
     for node, answer in listed.items():
@@ -124,7 +130,7 @@ async def _describe(
     transport: Transport, node: int, names: Sequence[str], found: dict[str, GroupOverview]
 ) -> None:
     message = {"group_ids": names, "include_authorized_operations": False}
-    answer = await transport.node(node, ApiKey.SHARE_GROUP_DESCRIBE, message)
+    answer = await transport.node(node, calls.SHARE_GROUP_DESCRIBE, message)
     for group in answer.groups:
         if _failed(group, found):
             continue
@@ -137,7 +143,7 @@ async def _offsets(
     transport: Transport, node: int, names: Sequence[str], found: dict[str, GroupOverview]
 ) -> None:
     message = {"groups": [{"group_id": name, "topics": None} for name in names]}
-    answer = await transport.node(node, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, message)
+    answer = await transport.node(node, calls.DESCRIBE_SHARE_GROUP_OFFSETS, message)
     for group in answer.groups:
         if _failed(group, found):
             continue
@@ -155,7 +161,10 @@ async def _offsets(
                 positions[topic.topic_name] = {part.partition_index: part for part in known}
 
 
-def _failed(group: Any, found: dict[str, GroupOverview]) -> bool:
+def _failed(
+    group: ShareGroupDescribeDescribedGroup | DescribeShareGroupOffsetsResponseGroup,
+    found: dict[str, GroupOverview],
+) -> bool:
     if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         found.pop(group.group_id, None)
     elif group.error_code and group.group_id in found:

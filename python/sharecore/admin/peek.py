@@ -15,7 +15,7 @@ from sharecore.client.configs import ResourceKind, describe_configs
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.sharestate.keys import SharePartitionKey
 from sharecore.sharestate.records import StateBatch, unpack_batches
 
@@ -136,11 +136,11 @@ async def _starts(transport: Transport, group_id: str, topic: str) -> dict[int, 
     # for a missing group, the other answer is empty
     described = {"group_ids": [group_id], "include_authorized_operations": False}
     await transport.coordinator(
-        group_id, ApiKey.SHARE_GROUP_DESCRIBE, described, lambda answer: answer.groups[0]
+        group_id, calls.SHARE_GROUP_DESCRIBE, described, lambda answer: answer.groups[0]
     )
     message = {"groups": [{"group_id": group_id, "topics": None}]}
     group = await transport.coordinator(
-        group_id, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, message, lambda answer: answer.groups[0]
+        group_id, calls.DESCRIBE_SHARE_GROUP_OFFSETS, message, lambda answer: answer.groups[0]
     )
     return {
         part.partition_index: part.start_offset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore.admin.administration import Administration
@@ -15,7 +15,10 @@ from sharecore.client.topics import BROKER_DEFAULT, TIMEOUT_MS, create_topic
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.refusals import accept, refused_topic
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import MetadataResponseTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class TopicAdmin(Administration):
         """Give a topic more partitions; raises KafkaError (INVALID_PARTITIONS) for as many or fewer."""
         topic = {"name": name, "count": partitions, "assignments": None}
         message = {"topics": [topic], "timeout_ms": TIMEOUT_MS, "validate_only": False}
-        await self._transport.controller(ApiKey.CREATE_PARTITIONS, message, lambda answer: answer.results[0])
+        await self._transport.controller(calls.CREATE_PARTITIONS, message, lambda answer: answer.results[0])
 
     async def alter_configs(
         self, name: str, values: Mapping[str, object], *, unset: Collection[str] = ()
@@ -140,12 +143,12 @@ class TopicAdmin(Administration):
             "topic_names": [name],
             "timeout_ms": TIMEOUT_MS,
         }
-        await self._transport.controller(ApiKey.DELETE_TOPICS, message, lambda answer: answer.responses[0])
+        await self._transport.controller(calls.DELETE_TOPICS, message, lambda answer: answer.responses[0])
 
-    async def _metadata(self, names: list[str] | None) -> Any:
+    async def _metadata(self, names: list[str] | None) -> Sequence[MetadataResponseTopic]:
         topics = None if names is None else [{"name": name} for name in names]
         message = {"topics": topics, "allow_auto_topic_creation": False}
-        return accept(await self._transport.any(ApiKey.METADATA, message)).topics
+        return accept(await self._transport.any(calls.METADATA, message)).topics
 
     async def _readers(self, name: str) -> list[GroupOverview] | None:
         try:
@@ -157,8 +160,12 @@ class TopicAdmin(Administration):
         return [group for group in groups if name in group.positions]
 
 
-def _listing(topic: Any) -> TopicListing:
+def _listing(topic: MetadataResponseTopic) -> TopicListing:
     replicas = [len(part.replica_nodes) for part in topic.partitions]
     return TopicListing(
-        topic.name, topic.topic_id, len(replicas), max(replicas, default=0), bool(topic.is_internal)
+        topic.name or "",
+        topic.topic_id or UUID(int=0),
+        len(replicas),
+        max(replicas, default=0),
+        bool(topic.is_internal),
     )

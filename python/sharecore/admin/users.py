@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from sharecore.admin.administration import Administration
 from sharecore.client.wire.refusals import accept, on_cluster
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 
 ITERATIONS = 4096
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
@@ -31,7 +32,7 @@ class Users(Administration):
 
     async def list(self) -> list[User]:
         """Return all users; raise KafkaError if the broker refuses."""
-        answer = await self._transport.any(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None})
+        answer = await self._transport.any(calls.DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": None})
         return [
             User(
                 accept(each).user,
@@ -65,8 +66,8 @@ class Users(Administration):
         """Delete a user's password for a mechanism; raise KafkaError (RESOURCE_NOT_FOUND)."""
         await self._alter(deletions=[{"name": name, "mechanism": MECHANISMS[mechanism]}])
 
-    async def _alter(self, **changes: Any) -> None:
-        message = {"deletions": [], "upsertions": []} | changes
-        answer = await self._transport.any(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, message)
+    async def _alter(self, **changes: Sequence[object]) -> None:
+        message: dict[str, object] = {"deletions": [], "upsertions": [], **changes}
+        answer = await self._transport.any(calls.ALTER_USER_SCRAM_CREDENTIALS, message)
         for each in answer.results:
             accept(each, on_cluster(ApiKey.ALTER_USER_SCRAM_CREDENTIALS))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sharecore.admin.pausing import SETTINGS, Pause, time_text
 from sharecore.client.configs import ResourceKind
@@ -16,7 +16,10 @@ from sharecore.client.wire.refusals import accept, on_settings
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import KafkaError
 from sharecore.plural import counted
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import DescribeConfigsResult
 
 _WAITING = "sharecore.waiting."
 _HELD_BACK = "sharecore.held.back"
@@ -32,17 +35,6 @@ _NOT_REPORTED = "the brokers do not report it, as they are not sharecore's, or o
 _NOT_UNDERSTOOD = "broker {} reports it in a form that this version of sharecore does not know"
 
 Reason = Mapping[str, Any]
-
-
-class _Setting(Protocol):
-    name: str
-    value: str | None
-
-
-class _Described(Protocol):
-    """A group in a response to DescribeConfigs."""
-
-    configs: Sequence[_Setting]
 
 
 @dataclass(slots=True)
@@ -118,7 +110,7 @@ async def waiting_of_groups(
         for group_id, partitions in wanted.items()
     }
 
-    def take(node: int, group_id: str, result: _Described) -> None:
+    def take(node: int, group_id: str, result: DescribeConfigsResult) -> None:
         try:
             accept(result, on_settings(ApiKey.DESCRIBE_CONFIGS, group_id))
             entries = {entry.name: entry.value for entry in result.configs}
@@ -133,7 +125,7 @@ async def waiting_of_groups(
     async def ask(node: int) -> None:
         for some in _portions(places):
             try:
-                answer = await transport.node(node, ApiKey.DESCRIBE_CONFIGS, _request(some))
+                answer = await transport.node(node, calls.DESCRIBE_CONFIGS, _request(some))
             except (KafkaError, OSError) as error:
                 for group_id in some:
                     missing[group_id][str(error)] = None

@@ -9,9 +9,10 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, cont
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar
+from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
+from typer.models import OptionInfo
 
 from sharecore.cli.clients import (
     CONNECT_SECONDS_MAX,
@@ -35,13 +36,15 @@ Value = TypeVar("Value")
 Administrator = TypeVar("Administrator")
 
 
-def _settings_option(*names: str) -> Any:
+def _settings_option(*names: str) -> OptionInfo:
     about = "A client setting, such as security.protocol=SASL_SSL; may be repeated."
-    return typer.Option(*names, metavar="KEY=VALUE", help=about)
+    option: OptionInfo = typer.Option(*names, metavar="KEY=VALUE", help=about)
+    return option
 
 
-def _file_option(*names: str) -> Any:
-    return typer.Option(*names, metavar="FILE", help="Client settings as KEY=VALUE lines.")
+def _file_option(*names: str) -> OptionInfo:
+    option: OptionInfo = typer.Option(*names, metavar="FILE", help="Client settings as KEY=VALUE lines.")
+    return option
 
 
 Settings = Annotated[
@@ -56,10 +59,11 @@ FileBesideConfig = Annotated[Optional[Path], _file_option("-c", "--command-confi
 FileBesideOwn = Annotated[Optional[Path], _file_option("--command-config")]  # noqa: UP045
 
 
-def timeout_option(default_ms: int) -> Any:
+def timeout_option(default_ms: int) -> OptionInfo:
     """`--timeout` of a command that waits so long unless told otherwise."""
     about = f"How long to wait for brokers.  [default: {default_ms // 1000}]"
-    return typer.Option("--timeout", min=0.1, max=86_400, metavar="SECONDS", help=about)
+    option: OptionInfo = typer.Option("--timeout", min=0.1, max=86_400, metavar="SECONDS", help=about)
+    return option
 
 
 Timeout = Annotated[Optional[float], timeout_option(API_TIMEOUT_MS)]  # noqa: UP045

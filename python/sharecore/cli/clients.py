@@ -7,11 +7,12 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 import typer
 from click.core import ParameterSource
+from typer.models import OptionInfo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ BOOTSTRAP = "localhost:9092"
 VARIABLE = "SHARECORE_BOOTSTRAP_SERVER"
 
 
-def bootstrap_option(about: str, variable: str | None = VARIABLE) -> Any:
+def bootstrap_option(about: str, variable: str | None = VARIABLE) -> OptionInfo:
     """`--bootstrap-server`, `-b` or the environment's SHARECORE_BOOTSTRAP_SERVER, as for every command.
 
     Args:
@@ -34,7 +35,10 @@ def bootstrap_option(about: str, variable: str | None = VARIABLE) -> Any:
         variable: None where the environment counts only behind something else that was said, as it would be
             taken for what was given.
     """
-    return typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT", envvar=variable, help=about)
+    option: OptionInfo = typer.Option(
+        "--bootstrap-server", "-b", metavar="HOST:PORT", envvar=variable, help=about
+    )
+    return option
 
 
 _ABOUT = "A broker of the cluster: ours, or Apache Kafka 4.2 and later."

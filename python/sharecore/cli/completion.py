@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -34,7 +33,9 @@ def completion_options() -> list[click.Option]:
     ]
 
 
-def _option(name: str, about: str, act: Callable[[click.Context, click.Parameter, Any], Any]) -> click.Option:
+def _option(
+    name: str, about: str, act: Callable[[click.Context, click.Parameter, str], object]
+) -> click.Option:
     def called(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None and not context.resilient_parsing:
             act(context, parameter, _detected(name) if value == _DETECT else value)
@@ -58,7 +59,7 @@ class _Shell(click.Choice[str]):
     def __init__(self) -> None:
         super().__init__(SHELLS)
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return value if value == _DETECT else super().convert(value, param, ctx)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
+import click
 import typer
 from typer.core import TyperGroup
 
@@ -64,8 +65,9 @@ Topics = Annotated[
 class _DescribesByDefault(TyperGroup):
     """`sharecore groups NAME` stands for `sharecore groups describe NAME`."""
 
-    # some versions of typer bundle their own click
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             args = ["describe", *args]
         return super().resolve_command(ctx, args)

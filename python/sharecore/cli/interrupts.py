@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 
 class Interrupts:
@@ -18,7 +17,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.interrupted = False
         self._waiting = False
-        self._before: Any = None
+        self._before: Callable[[int, FrameType | None], object] | int | None = None
 
     def __enter__(self) -> Interrupts:
         self._before = signal.signal(signal.SIGINT, self._note)

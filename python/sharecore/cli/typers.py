@@ -7,7 +7,8 @@ from typing import Any
 import click
 import typer
 
-CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+HELP_OPTIONS = ["-h", "--help"]
+CONTEXT: dict[str, object] = {"help_option_names": HELP_OPTIONS, "max_content_width": 100}
 
 
 def commands(help: str, **more: Any) -> typer.Typer:

@@ -11,17 +11,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from sharecore.client.arguments import check_process, check_timeout
 from sharecore.client.errors import ProducerClosed
 from sharecore.client.producing.engine import Engine, NoSpace
-from sharecore.client.producing.records import Headers, NewRecord, Sent, SentRecords, sent_of, several
+from sharecore.client.producing.records import (
+    Headers,
+    NewRecord,
+    Sent,
+    SentRecords,
+    sent_of,
+    several,
+)
 from sharecore.client.producing.schedules import TOPIC as SCHEDULES
 from sharecore.client.producing.schedules import check_key, check_value, schedule_headers
 from sharecore.client.producing.settings import read_producer_settings
 from sharecore.client.producing.times import timed_headers
 from sharecore.errors import KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
 
 T = TypeVar("T")
 _SPACE_SECONDS = 0.01
@@ -98,7 +109,7 @@ class BlockingProducer:
         ready = self._engine.ready(topic, NewRecord(value, key, headers, partition, timestamp))
         future: Future[Sent] = Future()
 
-        def done(error: KafkaError | None, message: Any) -> None:
+        def done(error: KafkaError | None, message: Message[bytes, bytes]) -> None:
             if future.set_running_or_notify_cancel():
                 if error is None:
                     future.set_result(sent_of(message))

@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 
 from sharecore.client.wire.refusals import accept, on_settings
 from sharecore.client.wire.transport import Transport
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 
 
 class ResourceKind(IntEnum):
@@ -65,9 +65,9 @@ async def describe_configs(
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": [*names] or None}
     message = {"resources": [resource], "include_synonyms": False, "include_documentation": True}
     if kind is ResourceKind.BROKER:
-        answer = await transport.node(int(name), ApiKey.DESCRIBE_CONFIGS, message)
+        answer = await transport.node(int(name), calls.DESCRIBE_CONFIGS, message)
     else:
-        answer = await transport.any(ApiKey.DESCRIBE_CONFIGS, message)
+        answer = await transport.any(calls.DESCRIBE_CONFIGS, message)
     told = accept(answer.results[0], on_settings(ApiKey.DESCRIBE_CONFIGS, name))
     return {
         entry.name: ConfigEntry(
@@ -100,7 +100,7 @@ async def alter_configs(
         return
     resource = {"resource_type": kind, "resource_name": name, "configs": configs}
     message = {"resources": [resource], "validate_only": validate_only}
-    answer = await transport.any(ApiKey.INCREMENTAL_ALTER_CONFIGS, message)
+    answer = await transport.any(calls.INCREMENTAL_ALTER_CONFIGS, message)
     accept(answer.responses[0], on_settings(ApiKey.INCREMENTAL_ALTER_CONFIGS, name))
 
 

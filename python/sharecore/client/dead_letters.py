@@ -16,7 +16,7 @@ from sharecore.client.groups import group_type
 from sharecore.client.topics import BROKER_DEFAULT, create_topic
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 TOPIC_NAME = "errors.deadletterqueue.topic.name"
 COPY = "errors.deadletterqueue.copy.record.enable"
@@ -179,11 +179,11 @@ class _Setup:
     async def _read_topics(self) -> set[str]:
         ask = {"group_ids": [self._group_id], "include_authorized_operations": False}
         group = await self._transport.coordinator(
-            self._group_id, ApiKey.SHARE_GROUP_DESCRIBE, ask, lambda answer: answer.groups[0]
+            self._group_id, calls.SHARE_GROUP_DESCRIBE, ask, lambda answer: answer.groups[0]
         )
         offsets = await self._transport.coordinator(
             self._group_id,
-            ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+            calls.DESCRIBE_SHARE_GROUP_OFFSETS,
             {"groups": [{"group_id": self._group_id, "topics": None}]},
             lambda answer: answer.groups[0],
         )

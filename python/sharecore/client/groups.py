@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sharecore.client.wire.transport import Transport
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 
 async def group_type(transport: Transport, group_id: str) -> str | None:
@@ -13,7 +13,7 @@ async def group_type(transport: Transport, group_id: str) -> str | None:
         KafkaError: the group's coordinator returned an error or did not respond.
     """
     everything: dict[str, list[str]] = {"states_filter": [], "types_filter": []}
-    answer = await transport.coordinator(group_id, ApiKey.LIST_GROUPS, everything, lambda answer: answer)
+    answer = await transport.coordinator(group_id, calls.LIST_GROUPS, everything, lambda answer: answer)
     for group in answer.groups:
         if group.group_id == group_id:
             return str(group.group_type).lower()

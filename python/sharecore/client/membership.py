@@ -17,7 +17,7 @@ from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.client.wire.connection import Connection
 from sharecore.client.wire.refusals import group_error
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 if TYPE_CHECKING:
     from sharecore.protocol.received import ShareGroupHeartbeatResponse
@@ -166,7 +166,7 @@ class Membership:
         began = self._metrics.clock()
         self._metrics.heartbeat_sent(began)
         response: ShareGroupHeartbeatResponse = await self._connection.request(
-            ApiKey.SHARE_GROUP_HEARTBEAT, message
+            calls.SHARE_GROUP_HEARTBEAT, message
         )
         self._metrics.heartbeat_answered(self._metrics.clock() - began)
         if epoch != LEAVE and not response.error_code:

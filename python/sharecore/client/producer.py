@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from sharecore.client.arguments import check_loop, check_process, check_timeout, loop_of
 from sharecore.client.errors import ProducerClosed
@@ -29,6 +29,10 @@ from sharecore.client.producing.schedules import check_key, check_value, schedul
 from sharecore.client.producing.settings import read_producer_settings
 from sharecore.client.producing.times import timed_headers
 from sharecore.errors import KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
 
 _Waiting = tuple[Ready, "asyncio.Future[Sent]"]
 
@@ -55,7 +59,7 @@ class Producer:
         self._engine = Engine(read_producer_settings(config, **keywords))
         self._work = ThreadPoolExecutor(1, "sharecore producer")
         self._waiting: deque[_Waiting] = deque()
-        self._answers: deque[tuple[asyncio.Future[Sent], KafkaError | None, Any]] = deque()
+        self._answers: deque[tuple[asyncio.Future[Sent], KafkaError | None, Message[bytes, bytes]]] = deque()
         self._woken = self._closed = False
         self._process = os.getpid()
         self._engine.when_served = _Weakly(self)
@@ -189,7 +193,9 @@ class Producer:
                     answer.set_exception(self._engine.no_space())
                 return
 
-    def _answered(self, answer: asyncio.Future[Sent], error: KafkaError | None, message: Any) -> None:
+    def _answered(
+        self, answer: asyncio.Future[Sent], error: KafkaError | None, message: Message[bytes, bytes]
+    ) -> None:
         """Handle a confirmation, in a thread of the engine."""
         self._answers.append((answer, error, message))
         self._wake()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, SupportsInt
 
 from sharecore.client import java_unused
 from sharecore.client.java_names import Value, from_java
@@ -31,17 +33,19 @@ def _optional_text(name: str, value: object) -> str | None:
     return None if value is None or value == "" else _text(name, value)
 
 
-def _number(low: int, high: int) -> Parser:
-    def parse(name: str, value: Any) -> int:
-        try:
-            number = int(value) if not isinstance(value, bool) else None
-        except (TypeError, ValueError):
-            number = None
-        if number is None or not low <= number <= high:
-            raise ConfigError(f"{name}={value!r}: must be a whole number from {low} to {high}")
-        return number
+def whole_number(low: int, high: int, name: str, value: object) -> int:
+    """Return a setting's whole number; raise ConfigError."""
+    number = None
+    if isinstance(value, str | bytes | SupportsInt) and not isinstance(value, bool):
+        with contextlib.suppress(TypeError, ValueError):
+            number = int(value)
+    if number is None or not low <= number <= high:
+        raise ConfigError(f"{name}={value!r}: must be a whole number from {low} to {high}")
+    return number
 
-    return parse
+
+def _number(low: int, high: int) -> Parser:
+    return partial(whole_number, low, high)
 
 
 def _choice(*allowed: str, lower: bool = True) -> Parser:
@@ -301,8 +305,8 @@ def _read(
     return values
 
 
-def _check_security(values: Mapping[str, Any]) -> None:
-    protocol, mechanism = values["security_protocol"], values["sasl_mechanism"]
+def _check_security(values: Mapping[str, object]) -> None:
+    protocol, mechanism = str(values["security_protocol"]), values["sasl_mechanism"]
     if protocol.startswith("SASL"):
         needed: tuple[str, ...] = _OF_TOKENS if mechanism == "OAUTHBEARER" else _OF_PASSWORDS
         if mechanism == "OAUTHBEARER" and values["sasl_oauthbearer_token"] is not None:

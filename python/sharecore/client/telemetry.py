@@ -18,7 +18,7 @@ from sharecore.client.wire.brokers import AnySettings
 from sharecore.client.wire.cluster import Backoff, Cluster
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 
 if TYPE_CHECKING:
     from sharecore.protocol.received import GetTelemetrySubscriptionsResponse
@@ -102,9 +102,7 @@ class Telemetry:
         return await self._push(connection, terminating=False)
 
     async def _ask(self, connection: Connection) -> float | None:
-        answer = await connection.request(
-            ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, {"client_instance_id": self._id}
-        )
+        answer = await connection.request(calls.GET_TELEMETRY_SUBSCRIPTIONS, {"client_instance_id": self._id})
         if answer.error_code:
             return self._after(answer.error_code)
         self._id, self._asked = answer.client_instance_id, answer
@@ -120,7 +118,7 @@ class Telemetry:
         )
         compress = _GZIP in asked.accepted_compression_types
         answer = await connection.request(
-            ApiKey.PUSH_TELEMETRY,
+            calls.PUSH_TELEMETRY,
             {
                 "client_instance_id": self._id,
                 "subscription_id": asked.subscription_id,

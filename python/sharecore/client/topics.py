@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sharecore.client.configs import config_text
 from sharecore.client.wire.transport import Transport
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 TIMEOUT_MS = 30_000
 """How long a controller may take to change a topic."""
@@ -40,6 +40,6 @@ async def create_topic(
         "configs": [{"name": key, "value": config_text(value)} for key, value in (configs or {}).items()],
     }
     message = {"topics": [topic], "timeout_ms": TIMEOUT_MS, "validate_only": validate_only}
-    await transport.controller(ApiKey.CREATE_TOPICS, message, lambda answer: answer.topics[0])
+    await transport.controller(calls.CREATE_TOPICS, message, lambda answer: answer.topics[0])
     if not validate_only:
         await transport.wait_for_topic(name)

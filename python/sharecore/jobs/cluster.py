@@ -14,7 +14,7 @@ from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
 from sharecore.config import GroupConfig
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 Value = TypeVar("Value")
 
@@ -111,7 +111,7 @@ async def _sizes(transport: Transport, partitions: Collection[TopicPartition]) -
         topics.setdefault(topic, []).append(partition)
     message = {"topics": [{"topic": topic, "partitions": some} for topic, some in topics.items()]}
     try:
-        answers = await transport.all(ApiKey.DESCRIBE_LOG_DIRS, message)
+        answers = await transport.all(calls.DESCRIBE_LOG_DIRS, message)
     except KafkaError as error:
         # it needs DESCRIBE on the cluster, which readers of the group may lack
         if error.code not in (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION):
@@ -120,10 +120,10 @@ async def _sizes(transport: Transport, partitions: Collection[TopicPartition]) -
     found: dict[TopicPartition, int] = {}
     for answer in answers:
         for directory in answer.results:
-            for topic in directory.topics:
-                for part in topic.partitions:
+            for held in directory.topics:
+                for part in held.partitions:
                     # replicas have about the same size
-                    key = TopicPartition(topic.name, part.partition_index)
+                    key = TopicPartition(held.name, part.partition_index)
                     found[key] = max(found.get(key, 0), part.partition_size)
     return found
 

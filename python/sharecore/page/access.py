@@ -10,7 +10,7 @@ from sharecore.client.settings import read_connection_settings
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.page.settings import PageConfig
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 PASSWORD_MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 _NAMES_A_USER = {"sasl.username", "sasl.jaas.config"}
@@ -187,7 +187,7 @@ class Logins:
         """Connect as the user; None where the broker does not accept the credentials."""
         transport = self._access.connect(credentials, peer_host)
         try:
-            await transport.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
+            await transport.any(calls.METADATA, {"topics": [], "allow_auto_topic_creation": False})
         except KafkaError as error:
             await transport.close()
             if error.code != ErrorCode.SASL_AUTHENTICATION_FAILED:

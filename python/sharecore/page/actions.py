@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from sharecore._core import encode_records
 from sharecore.admin.client import Admin
@@ -183,7 +182,7 @@ def _target(body: Json) -> Target:
 
 
 def _places(body: Json) -> list[tuple[int, int]]:
-    given: Any = body.get("letters")
+    given = body.get("letters")
     if not isinstance(given, list) or not 0 < len(given) <= RECORDS_MAX:
         raise BadRequest(f"letters: must be 1 to {RECORDS_MAX} pairs of partition and offset")
     places = []

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -116,7 +115,7 @@ class Page:
 
     async def _session(self, request: Request) -> Response:
         session = self._find(request)
-        shown: dict[str, Any] = {
+        shown: dict[str, object] = {
             "about": self._config.about,
             "mechanisms": list(self._access.mechanisms),
             "in": session is not None,

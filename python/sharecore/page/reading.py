@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from sharecore._core import Record, decode_records, whole_batches
 from sharecore.admin.letters import DeadLetterRecord, read_letter
@@ -15,7 +14,7 @@ from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.page.looker import Looker
 from sharecore.page.views import Json, group_settings, windows_of
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 RECORDS_MAX = 100
 VALUE_BYTES_MAX = 4096
@@ -91,11 +90,11 @@ async def poison(looker: Looker, group_id: str) -> Json:
 
 async def letter_topics(transport: Transport) -> list[str]:
     """Return the topics that share groups may have their letters in, of those that may be seen."""
-    answer = await transport.any(ApiKey.METADATA, {"topics": None, "allow_auto_topic_creation": False})
+    answer = await transport.any(calls.METADATA, {"topics": None, "allow_auto_topic_creation": False})
     names = sorted(
         topic.name
         for topic in answer.topics
-        if not topic.error_code and not topic.is_internal and not topic.name.startswith("__")
+        if topic.name and not topic.error_code and not topic.is_internal and not topic.name.startswith("__")
     )
     asked = [
         {"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configuration_keys": [_ENABLED]}
@@ -104,7 +103,7 @@ async def letter_topics(transport: Transport) -> list[str]:
     if not asked:
         return []
     message = {"resources": asked, "include_synonyms": False, "include_documentation": False}
-    configs = await transport.any(ApiKey.DESCRIBE_CONFIGS, message)
+    configs = await transport.any(calls.DESCRIBE_CONFIGS, message)
     return [
         result.resource_name
         for result in configs.results
@@ -251,10 +250,10 @@ def _letter(letter: DeadLetterRecord) -> Json:
     }
 
 
-def _text(data: Any) -> Json | None:
+def _text(data: bytes | None) -> Json | None:
     if data is None:
         return None
-    shown = bytes(data[:VALUE_BYTES_MAX])
+    shown = data[:VALUE_BYTES_MAX]
     return {
         "text": shown.decode("utf-8", "backslashreplace"),
         "cut": len(data) > VALUE_BYTES_MAX,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from sharecore.admin.doctor import LETTERS_TROUBLE
 from sharecore.admin.model import LATEST_TIMESTAMP, Member, ShareGroup
@@ -16,7 +16,7 @@ from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.page.looker import Looker
 from sharecore.page.window import Window, of_state
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.sharestate.keys import SharePartitionKey
 
 GROUPS_MAX = 500
@@ -27,7 +27,7 @@ LIMIT_KEY = "share.delivery.count.limit"
 LETTERS_KEY = "errors.deadletterqueue.topic.name"
 _DEFAULT_LIMIT = 5
 
-Json = dict[str, Any]
+Json = dict[str, object]
 
 
 def groups_view(looker: Looker, wanted: str) -> Json:
@@ -124,7 +124,16 @@ async def windows_of(
     return found
 
 
-async def group_settings(looker: Looker, group_id: str) -> Json:
+class GroupSettings(TypedDict):
+    """The settings of a group that the page shows."""
+
+    limit: int
+    limit_known: bool
+    letters: str | None
+    letters_trouble: str | None
+
+
+async def group_settings(looker: Looker, group_id: str) -> GroupSettings:
     """Return the delivery limit and the dead-letter topic of a group, as far as they may be read."""
     try:
         entries: Mapping[str, ConfigEntry] = await looker.admin.configs(group_id)
@@ -143,9 +152,8 @@ async def group_settings(looker: Looker, group_id: str) -> Json:
 
 async def cluster_id(transport: Transport) -> str | None:
     """Return the cluster's id; raise KafkaError."""
-    answer = await transport.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
-    found: str | None = answer.cluster_id
-    return found
+    answer = await transport.any(calls.METADATA, {"topics": [], "allow_auto_topic_creation": False})
+    return answer.cluster_id
 
 
 def _log_end(window: Window | None) -> int | None:

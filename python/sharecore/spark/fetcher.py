@@ -15,7 +15,7 @@ from sharecore.client.settings import ConnectionSettings, read_connection_settin
 from sharecore.client.wire.cluster import Backoff, Cluster, TopicIdPartition
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 Value = TypeVar("Value")
 
@@ -137,7 +137,7 @@ class Fetcher:
             "isolation_level": 0,
             "topics": [{"topic_id": key.topic_id, "partitions": [wanted]}],
         }
-        response = await connection.request(ApiKey.FETCH, message)
+        response = await connection.request(calls.FETCH, message)
         if response.error_code:
             raise KafkaError(response.error_code, "the fetch was refused")
         (answer,) = response.responses[0].partitions
@@ -150,7 +150,7 @@ class Fetcher:
         wanted = [{"partition_index": part.partition, "timestamp": timestamp}]
         topics = [{"name": part.topic, "partitions": wanted}]
         message = {"replica_id": -1, "isolation_level": 0, "topics": topics}
-        answer = await connection.request(ApiKey.LIST_OFFSETS, message)
+        answer = await connection.request(calls.LIST_OFFSETS, message)
         found = answer.topics[0].partitions[0]
         if found.error_code:
             raise KafkaError(found.error_code, part.name)

@@ -12,14 +12,15 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from sharecore._core import Write
 from sharecore.broker.cluster import NOBODY, Leader
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.persister import Done, LoadedState, Persister, SharePartitionKey, StateSummary
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
+from sharecore.protocol.calls import Call
 from sharecore.waiting import Timer, Timers
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
         | received.DeleteShareGroupStatePartitionResult
         | received.ReadShareGroupStateSummaryPartitionResult
     )
+
+Response = TypeVar("Response")
 
 logger = logging.getLogger("sharecore.tier")
 
@@ -56,8 +59,8 @@ class Asking(Protocol):
     """Requests to other nodes (`tier.peers.Peers`)."""
 
     async def ask(
-        self, node: int, api_key: ApiKey, message: dict[str, object], check: Callable[[], None]
-    ) -> ShareStateAnswer: ...
+        self, node: int, call: Call[Response], message: dict[str, object], check: Callable[[], None]
+    ) -> Response: ...
 
 
 class View(Protocol):
@@ -85,16 +88,16 @@ class _Kind(NamedTuple):
     coordinator.
     """
 
-    api_key: ApiKey
+    call: Call[ShareStateAnswer]
     read: Callable[[ShareStateResult], StateSummary | None]
     done_already: frozenset[ErrorCode] = frozenset()
     changes: bool = True
 
 
-_INITIALIZE = _Kind(ApiKey.INITIALIZE_SHARE_GROUP_STATE, _nothing)
-_SUMMARY = _Kind(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, _summary, changes=False)
+_INITIALIZE = _Kind(calls.INITIALIZE_SHARE_GROUP_STATE, _nothing)
+_SUMMARY = _Kind(calls.READ_SHARE_GROUP_STATE_SUMMARY, _summary, changes=False)
 # an owner that has seen the topic's deletion has dropped its state
-_DELETE = _Kind(ApiKey.DELETE_SHARE_GROUP_STATE, _nothing, frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}))
+_DELETE = _Kind(calls.DELETE_SHARE_GROUP_STATE, _nothing, frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}))
 
 
 class _Call:
@@ -263,17 +266,19 @@ class TierPersister:
 
     def _send(self) -> None:
         outgoing, self._outgoing = self._outgoing, {}
-        for (node, kind, group_id, term), calls in outgoing.items():
+        for (node, kind, group_id, term), batch in outgoing.items():
             message: dict[str, object] = {"group_id": group_id}
             if kind.changes:
                 message["coordinator_epoch"] = term
-            task = asyncio.get_running_loop().create_task(self._ask(node, kind.api_key, message, calls))
+            task = asyncio.get_running_loop().create_task(self._ask(node, kind.call, message, batch))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _ask(self, node: int, api_key: ApiKey, message: dict[str, object], calls: list[_Call]) -> None:
+    async def _ask(
+        self, node: int, remote: Call[ShareStateAnswer], message: dict[str, object], batch: list[_Call]
+    ) -> None:
         topics: dict[UUID, list[dict[str, int]]] = {}
-        for call in calls:
+        for call in batch:
             partitions = topics.setdefault(call.key.topic_id, [])
             partitions.append({"partition": call.key.partition} | dict(call.fields))
         message["topics"] = [
@@ -282,14 +287,14 @@ class TierPersister:
         results: dict[tuple[UUID | None, int], ShareStateResult] = {}
         failed = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {node} returned no result for it")
         try:
-            answer = await self._peers.ask(node, api_key, message, partial(self._check_all, calls))
+            answer = await self._peers.ask(node, remote, message, partial(self._check_all, batch))
             for topic in answer.results:
                 results |= {(topic.topic_id, each.partition): each for each in topic.partitions}
         except KafkaError as error:
             if error.code not in _PASSING:
                 logger.error("cannot reach node %d for share state: %s", node, error)
             failed = error
-        for call in calls:
+        for call in batch:
             result = results.get((call.key.topic_id, call.key.partition))
             if result is None:
                 self._ended(call, failed)
@@ -298,8 +303,8 @@ class TierPersister:
             else:
                 self._ended(call, call.kind.read(result))
 
-    def _check_all(self, calls: list[_Call]) -> None:
-        for call in calls:
+    def _check_all(self, batch: list[_Call]) -> None:
+        for call in batch:
             self._check(call)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.upstream.apis import FETCH_BY_NAME
 from sharecore.upstream.cluster import PASSING, Upstream
 from sharecore.upstream.errors import refusal
 from sharecore.upstream.fetched import Fetched, Wanted, fetch_message, read_fetched
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import ListOffsetsPartitionResponse
 
 EARLIEST, LATEST = -2, -1
 """ListOffsets timestamps of the start and the end of a log."""
@@ -106,7 +109,7 @@ class Administration:
             "timeout_ms": self._upstream.settings.request_timeout_ms,
         }
         try:
-            answer = await self._upstream.request(node, ApiKey.LIST_OFFSETS, message)
+            answer = await self._upstream.request(node, calls.LIST_OFFSETS, message)
         except KafkaError as error:
             return dict.fromkeys(places, error)
         found = {
@@ -154,7 +157,7 @@ class Administration:
             message = fetch_message([wanted], committed=committed, max_wait_ms=wait_ms, max_bytes=max_bytes)
             connection = await self._upstream.connect(node, "read")
             answer = await connection.request(
-                ApiKey.FETCH, message, wait_ms=wait_ms, newest=None if known.has_id else FETCH_BY_NAME
+                calls.FETCH, message, wait_ms=wait_ms, newest=None if known.has_id else FETCH_BY_NAME
             )
             if answer.error_code:
                 raise refusal(answer.error_code, "to read", f"{topic}-{partition}", topic=topic)
@@ -187,7 +190,7 @@ class Administration:
             controller = self._upstream.metadata.controller
             if controller < 0:
                 raise KafkaError(ErrorCode.NOT_CONTROLLER, "the upstream cluster reports no controller")
-            answer = await self._upstream.request(controller, ApiKey.CREATE_TOPICS, message)
+            answer = await self._upstream.request(controller, calls.CREATE_TOPICS, message)
             (made,) = answer.topics
             if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
                 return None
@@ -238,7 +241,7 @@ class Administration:
         async def ask() -> dict[str, str | None]:
             nodes = self._upstream.metadata.nodes
             answer = await self._upstream.request(
-                next(iter(nodes), -1), ApiKey.DESCRIBE_CONFIGS, {"resources": [resource]}
+                next(iter(nodes), -1), calls.DESCRIBE_CONFIGS, {"resources": [resource]}
             )
             (found,) = answer.results
             unheard = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -268,7 +271,7 @@ class Administration:
 
         async def ask() -> None:
             node = next(iter(self._upstream.metadata.nodes), -1)
-            answer = await self._upstream.request(node, ApiKey.INCREMENTAL_ALTER_CONFIGS, message)
+            answer = await self._upstream.request(node, calls.INCREMENTAL_ALTER_CONFIGS, message)
             (changed,) = answer.responses
             if changed.error_code:
                 doing, words = f"to set {', '.join(values)} of", changed.error_message
@@ -318,7 +321,7 @@ class Administration:
             "topics": [{"name": topic, "partitions": partitions}],
             "timeout_ms": self._upstream.settings.request_timeout_ms,
         }
-        answer = await self._upstream.request(node, ApiKey.DELETE_RECORDS, message)
+        answer = await self._upstream.request(node, calls.DELETE_RECORDS, message)
         return {
             each.partition_index: refusal(
                 each.error_code,
@@ -358,7 +361,7 @@ def _not_told(place: Place, code: int) -> KafkaError:
     return refusal(code, "to tell offsets of", f"{place[0]}-{place[1]}", "Describe", topic=place[0])
 
 
-def _listed(place: Place, answer: Any) -> ListedOffset | KafkaError:
+def _listed(place: Place, answer: ListOffsetsPartitionResponse) -> ListedOffset | KafkaError:
     if answer.error_code:
         return _not_told(place, answer.error_code)
     return ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)

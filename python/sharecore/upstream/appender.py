@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore._core import encode_batch
 from sharecore.errors import KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.upstream.delivery import TIMEOUT_MS, deliver
 from sharecore.upstream.errors import NotWritten
 from sharecore.upstream.outlet import Outlet
 from sharecore.upstream.producer import Producer, Record, following, new_producer
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import InitProducerIdResponse
 
 
 class _Place:
@@ -73,9 +76,9 @@ class Appender:
     async def _new_producer(self) -> Producer:
         upstream = self._outlet.upstream
 
-        async def ask(message: dict[str, Any]) -> Any:
+        async def ask(message: dict[str, object]) -> InitProducerIdResponse:
             node = next(iter(upstream.metadata.nodes), -1)
-            return await upstream.request(node, ApiKey.INIT_PRODUCER_ID, message)
+            return await upstream.request(node, calls.INIT_PRODUCER_ID, message)
 
         try:
             return await new_producer(upstream, ask)

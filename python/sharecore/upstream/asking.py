@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import TypeVar
 
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.errors import KafkaError
@@ -47,7 +47,40 @@ async def first_answer(asks: Iterable[Callable[[], Awaitable[Value]]], patience_
             drop(each)
 
 
-def drop(answer: asyncio.Future[Any]) -> None:
+async def answer_unless(
+    ask: Coroutine[object, None, Value],
+    is_vain: Callable[[], Coroutine[object, None, bool]],
+    patience_s: float,
+) -> Value | None:
+    """Return the answer of a request, or None if waiting for it is in vain.
+
+    Args:
+        is_vain: asked after each `patience_s` without an answer.
+    """
+    asked = asyncio.ensure_future(ask)
+    checked: asyncio.Future[bool] | None = None
+    try:
+        while True:
+            pending: list[asyncio.Future[Value] | asyncio.Future[bool]] = [asked]
+            if checked is not None:
+                pending.append(checked)
+            timeout = patience_s if checked is None else None
+            await asyncio.wait(pending, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():
+                return asked.result()
+            if checked is None:
+                checked = asyncio.ensure_future(is_vain())
+            elif checked.done():
+                if checked.result():
+                    return None
+                checked = None
+    finally:
+        drop(asked)
+        if checked is not None:
+            drop(checked)
+
+
+def drop(answer: asyncio.Future[Value]) -> None:
     """Drop an answer and its error."""
     if not answer.cancel() and not answer.cancelled():
         answer.exception()

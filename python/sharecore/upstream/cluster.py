@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from sharecore.client.errors import RETRIED, AuthenticationFailed, Disconnected
 from sharecore.client.settings import ConnectionSettings
@@ -17,7 +17,8 @@ from sharecore.client.wire.cluster import Backoff
 from sharecore.client.wire.connection import Connection
 from sharecore.clock import Clock
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
+from sharecore.protocol.calls import Call
 from sharecore.upstream.apis import SPOKEN, VERSIONS
 from sharecore.upstream.asking import first_answer
 from sharecore.upstream.errors import OUT_OF_DATE, refusal
@@ -26,6 +27,7 @@ from sharecore.upstream.metadata import MISSING_MS, Metadata, Topic
 logger = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
+Response = TypeVar("Response")
 
 GROUP, TRANSACTION = 0, 1
 """Key types of FindCoordinator."""
@@ -239,7 +241,7 @@ class Upstream:
         topics = None if names is None else [{"name": name} for name in sorted(names)]
         try:
             message = {"topics": topics, "allow_auto_topic_creation": False}
-            response = await self._ask_any(ApiKey.METADATA, message)
+            response = await self._ask_any(calls.METADATA, message)
         except KafkaError as error:
             self._note(error)
             raise
@@ -252,15 +254,17 @@ class Upstream:
             self.stale()
         return refused
 
-    async def _ask_any(self, api_key: ApiKey, message: dict[str, Any], doubted: int = -1) -> Any:
+    async def _ask_any(
+        self, call: Call[Response], message: Mapping[str, object], doubted: int = -1
+    ) -> Response:
         """Return the first answer of any broker."""
         ways = self._connections.in_turn(self._turn, doubted)
-        return await first_answer([partial(self._ask, way, api_key, message) for way in ways], PATIENCE_S)
+        return await first_answer([partial(self._ask, way, call, message) for way in ways], PATIENCE_S)
 
-    async def _ask(self, way: _Way, api_key: ApiKey, message: dict[str, Any]) -> Any:
+    async def _ask(self, way: _Way, call: Call[Response], message: Mapping[str, object]) -> Response:
         connection = await self._connections.take(way)
-        response = await connection.request(api_key, message)
-        refused = getattr(response, "error_code", 0) if api_key is ApiKey.METADATA else 0
+        response = await connection.request(call, message)
+        refused = getattr(response, "error_code", 0) if call.key is ApiKey.METADATA else 0
         if refused:
             # the broker refers its clients to others: another one knows the cluster (KIP-1102)
             connection.close("it asks its clients to leave")
@@ -342,23 +346,24 @@ class Upstream:
             KafkaError: there is none now, no broker answers, or a permission is missing.
         """
         message = {"key_type": kind, "key": key, "coordinator_keys": [key]}
-        response = await self._ask_any(ApiKey.FIND_COORDINATOR, message, doubted)
+        response = await self._ask_any(calls.FIND_COORDINATOR, message, doubted)
         found = response.coordinators[0] if hasattr(response, "coordinators") else response
         if found.error_code:
             raise refusal(
                 found.error_code, "to name the coordinator of", key, "Describe", found.error_message
             )
-        node: int = found.node_id
-        return node
+        return found.node_id
 
-    async def request(self, node: int, api_key: ApiKey, message: dict[str, Any], purpose: str = "ask") -> Any:
+    async def request(
+        self, node: int, call: Call[Response], message: Mapping[str, object], purpose: str = "ask"
+    ) -> Response:
         """Return the answer of one broker.
 
         Raises:
             KafkaError: it cannot be reached, or has no supported version of the API.
         """
         connection = await self.connect(node, purpose)
-        return await connection.request(api_key, message)
+        return await connection.request(call, message)
 
     async def leave_group(self, group_id: str, member_id: str, instance_id: str | None) -> None:
         """Remove a member from a classic group, if it is one; retry until the coordinator answers.
@@ -371,7 +376,7 @@ class Upstream:
 
         async def ask() -> None:
             connection = await self.coordinator(GROUP, group_id, "ask")
-            answer = await connection.request(ApiKey.LEAVE_GROUP, message)
+            answer = await connection.request(calls.LEAVE_GROUP, message)
             if answer.error_code not in (ErrorCode.NONE, *OUT_OF_DATE):
                 raise refusal(answer.error_code, "to let a member leave group", group_id, "Read")
 

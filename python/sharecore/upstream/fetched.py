@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from uuid import UUID
 
 from sharecore._core import whole_batches
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import FetchPartitionData
 
 NO_SESSION = -1
 """Epoch of a fetch without a session."""
@@ -46,6 +49,14 @@ class Fetched(NamedTuple):
     leader_epoch: int = -1
 
 
+class FetchOptions(TypedDict):
+    """Arguments of `fetch_message` that all fetches of a link share."""
+
+    committed: bool
+    max_bytes: int
+    rack: str
+
+
 def fetch_message(
     wanted: Iterable[Wanted],
     *,
@@ -55,7 +66,7 @@ def fetch_message(
     session: tuple[int, int] = (0, NO_SESSION),
     forgotten: Sequence[tuple[str, UUID, int]] = (),
     rack: str = "",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return a Fetch with topic names and ids, for any version.
 
     Args:
@@ -77,14 +88,14 @@ def fetch_message(
     }
 
 
-def _by_topic(entries: Iterable[tuple[str, UUID, Any]]) -> list[dict[str, Any]]:
-    topics: dict[str, dict[str, Any]] = {}
+def _by_topic(entries: Iterable[tuple[str, UUID, object]]) -> list[dict[str, object]]:
+    topics: dict[str, tuple[UUID, list[object]]] = {}
     for topic, topic_id, entry in entries:
-        found = topics.get(topic)
-        if found is None:
-            found = topics[topic] = {"topic": topic, "topic_id": topic_id, "partitions": []}
-        found["partitions"].append(entry)
-    return list(topics.values())
+        topics.setdefault(topic, (topic_id, []))[1].append(entry)
+    return [
+        {"topic": topic, "topic_id": topic_id, "partitions": partitions}
+        for topic, (topic_id, partitions) in topics.items()
+    ]
 
 
 def _asked(wanted: Wanted) -> dict[str, int]:
@@ -98,9 +109,9 @@ def _asked(wanted: Wanted) -> dict[str, int]:
     }
 
 
-def read_fetched(answer: Any, first: int) -> Fetched:
+def read_fetched(answer: FetchPartitionData, first: int) -> Fetched:
     """Return a partition's result for the offset `first`."""
-    records: bytes = answer.records or b""
+    records = answer.records or b""
     end = first
     if records:
         # the broker cuts the answer at a byte limit, not at the end of a batch

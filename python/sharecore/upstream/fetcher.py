@@ -6,16 +6,19 @@ import asyncio
 import itertools
 import logging
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 from sharecore.upstream.cluster import Upstream
 from sharecore.upstream.errors import Truncated, refusal
 from sharecore.upstream.fetched import Wanted, read_fetched
 from sharecore.upstream.link import BrokerLink
 from sharecore.upstream.metadata import Topic, TopicChange
 from sharecore.upstream.subscription import Sink, Subscription
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import FetchPartitionData, OffsetForLeaderEpochEpochEndOffset
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +189,9 @@ class Fetcher:
             return None
         return subscription.wanted(epoch, self._partition_bytes)
 
-    def answered(self, subscription: Subscription, node: int, wanted: Wanted, answer: Any) -> None:
+    def answered(
+        self, subscription: Subscription, node: int, wanted: Wanted, answer: FetchPartitionData
+    ) -> None:
         """Process a broker's answer about a partition."""
         if wanted.offset != subscription.offset or wanted.topic_id != subscription.topic_id:
             return
@@ -257,9 +262,9 @@ class Fetcher:
             "replica_id": -1,
             "topics": [{"topic": name, "partitions": some} for name, some in topics.items()],
         }
-        answers: dict[tuple[str, int], Any] = {}
+        answers: dict[tuple[str, int], OffsetForLeaderEpochEpochEndOffset] = {}
         try:
-            response = await self.upstream.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, message)
+            response = await self.upstream.request(node, calls.OFFSET_FOR_LEADER_EPOCH, message)
             answers = {
                 (topic.topic, each.partition): each for topic in response.topics for each in topic.partitions
             }
@@ -268,7 +273,9 @@ class Fetcher:
         for place, each in places.items():
             self._validated(each, epochs[place], answers.get(place))
 
-    def _validated(self, subscription: Subscription, epoch: int, answer: Any) -> None:
+    def _validated(
+        self, subscription: Subscription, epoch: int, answer: OffsetForLeaderEpochEpochEndOffset | None
+    ) -> None:
         subscription.validating = False
         if answer is None or answer.error_code:
             self.upstream.stale()

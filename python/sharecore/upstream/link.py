@@ -6,17 +6,21 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 from sharecore.upstream.apis import FETCH_BY_NAME
 from sharecore.upstream.cluster import Upstream
 from sharecore.upstream.errors import refusal
-from sharecore.upstream.fetched import Wanted, fetch_message
+from sharecore.upstream.fetched import FetchOptions, Wanted, fetch_message
 from sharecore.upstream.session import FetchSession
 from sharecore.upstream.subscription import Subscription
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import FetchPartitionData, FetchResponse
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +41,9 @@ class Host(Protocol):
     def wanted(self, subscription: Subscription, node: int) -> Wanted | None:
         """Return the request for a subscription; None if this broker is not to be asked now."""
 
-    def answered(self, subscription: Subscription, node: int, wanted: Wanted, answer: Any) -> None:
+    def answered(
+        self, subscription: Subscription, node: int, wanted: Wanted, answer: FetchPartitionData
+    ) -> None:
         """Process the broker's answer about a partition."""
 
 
@@ -59,7 +65,7 @@ class BrokerLink:
         self._host = host
         self._session = FetchSession()
         self._spoken = 0
-        self._how: dict[str, Any] = {
+        self._how: FetchOptions = {
             "committed": host.committed,
             "max_bytes": host.max_bytes,
             "rack": host.rack,
@@ -131,7 +137,7 @@ class BrokerLink:
         message = self._session.message(wanted, max_wait_ms=host.max_wait_ms, **self._how)
         self._under_way = {(each.topic, each.partition): each for each in wanted}
         try:
-            answer = await connection.request(ApiKey.FETCH, message, wait_ms=host.max_wait_ms, newest=newest)
+            answer = await connection.request(calls.FETCH, message, wait_ms=host.max_wait_ms, newest=newest)
         finally:
             self._under_way = None
         if answer.error_code:
@@ -147,9 +153,7 @@ class BrokerLink:
             while self._under_way is not None and (wanted := self._uncovered(self.subscriptions.values())):
                 message = fetch_message(wanted, max_wait_ms=BESIDE_WAIT_MS, **self._how)
                 newest = self._newest(connection, wanted)
-                answer = await connection.request(
-                    ApiKey.FETCH, message, wait_ms=BESIDE_WAIT_MS, newest=newest
-                )
+                answer = await connection.request(calls.FETCH, message, wait_ms=BESIDE_WAIT_MS, newest=newest)
                 if answer.error_code:
                     return
                 self._deliver(wanted, answer)
@@ -164,8 +168,8 @@ class BrokerLink:
         by_name = any(topic is None or not topic.has_id for topic in topics)
         return connection.version(ApiKey.FETCH, FETCH_BY_NAME if by_name else None)
 
-    def _deliver(self, asked: Sequence[Wanted], answer: Any) -> None:
-        names = {each.topic_id: each.topic for each in asked}
+    def _deliver(self, asked: Sequence[Wanted], answer: FetchResponse) -> None:
+        names: dict[UUID | None, str] = {each.topic_id: each.topic for each in asked}
         by_place = {(each.topic, each.partition): each for each in asked}
         for topic in answer.responses:
             name = topic.topic if hasattr(topic, "topic") else names.get(topic.topic_id, "")

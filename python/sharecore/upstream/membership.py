@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.wire.cluster import Backoff
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
-from sharecore.upstream.asking import drop
+from sharecore.protocol import ApiKey, calls
+from sharecore.protocol.calls import Call
+from sharecore.upstream.asking import answer_unless
 from sharecore.upstream.cluster import GROUP, PATIENCE_S, Upstream
 from sharecore.upstream.errors import NOT_ALLOWED, OUT_OF_DATE, refusal
 from sharecore.upstream.trouble import Trouble
 
+if TYPE_CHECKING:
+    from sharecore.protocol.received import JoinGroupResponse
+
 logger = logging.getLogger(__name__)
+
+Response = TypeVar("Response")
 
 SESSION_MS = 10_000
 REBALANCE_MS = 30_000
@@ -245,14 +252,14 @@ class Membership:
             self._place_from_ms = self._upstream.clock.monotonic_ms()
         self.member_id, self.generation = answer.member_id, answer.generation_id
         self.leads = answer.leader == answer.member_id
-        assignments = []
+        assignments: list[dict[str, object]] = []
         if self.leads and not getattr(answer, "skip_assignment", False):
             members = [GroupMember(*each) for each in answer.members]
             given = self._listener.assign(answer.generation_id, members)
             assignments = [{"member_id": key, "assignment": value} for key, value in given.items()]
         await self._sync(connection, sent_ms, assignments)
 
-    async def _ask_to_join(self, connection: Connection) -> Any:
+    async def _ask_to_join(self, connection: Connection) -> JoinGroupResponse:
         message = {
             "group_id": self._group_id,
             "session_timeout_ms": self._session_ms,
@@ -264,7 +271,7 @@ class Membership:
             "reason": None,
         }
         try:
-            return await connection.request(ApiKey.JOIN_GROUP, message, wait_ms=self._rebalance_ms)
+            return await connection.request(calls.JOIN_GROUP, message, wait_ms=self._rebalance_ms)
         except Disconnected:
             self._lost_join_ms = self._upstream.clock.monotonic_ms()
             raise
@@ -279,7 +286,7 @@ class Membership:
         late = lost_ms is not None and self._upstream.clock.monotonic_ms() - lost_ms < self._rebalance_ms
         return late or self.member_id != self._assigned_id
 
-    async def _sync(self, connection: Connection, sent_ms: int, assignments: list[dict[str, Any]]) -> None:
+    async def _sync(self, connection: Connection, sent_ms: int, assignments: list[dict[str, object]]) -> None:
         message = {
             **self._member(),
             "protocol_type": self._protocol_type,
@@ -288,7 +295,7 @@ class Membership:
         }
         try:
             async with asyncio.timeout(self._patience_ms / 1000):
-                answer = await connection.request(ApiKey.SYNC_GROUP, message)
+                answer = await connection.request(calls.SYNC_GROUP, message)
         except TimeoutError:
             text = f"the leader of group {self._group_id} sent no assignment"
             # later requests on the connection wait behind this one
@@ -310,7 +317,7 @@ class Membership:
         logger.info("member %s of group %s, generation %d", self.member_id, self._group_id, self.generation)
         self._listener.assigned(self.generation, answer.assignment)
 
-    def _member(self) -> dict[str, Any]:
+    def _member(self) -> dict[str, object]:
         return {
             "group_id": self._group_id,
             "generation_id": self.generation,
@@ -353,7 +360,7 @@ class Membership:
             self._beating = connection
         sent_ms = self._upstream.clock.monotonic_ms()
         member = self._member()
-        answer = await self._while_it_coordinates(connection, ApiKey.HEARTBEAT, member)
+        answer = await self._while_it_coordinates(connection, calls.HEARTBEAT, member)
         if not self._joined.is_set() or self.member_id != member["member_id"]:
             # abandoned in the meantime: its state is outdated
             return
@@ -391,7 +398,7 @@ class Membership:
         partition = {"partition_index": 0, "committed_offset": 0, "committed_metadata": ""}
         topics = [{"name": self._confirmed_by, "partitions": [partition]}]
         commit = {**member, "topics": topics}
-        answer = await self._while_it_coordinates(connection, ApiKey.OFFSET_COMMIT, commit)
+        answer = await self._while_it_coordinates(connection, calls.OFFSET_COMMIT, commit)
         if not self._joined.is_set() or self.member_id != member["member_id"]:
             return False
         code = answer.topics[0].partitions[0].error_code
@@ -405,8 +412,8 @@ class Membership:
         return True
 
     async def _while_it_coordinates(
-        self, connection: Connection, api_key: ApiKey, message: dict[str, Any]
-    ) -> Any:
+        self, connection: Connection, call: Call[Response], message: Mapping[str, object]
+    ) -> Response:
         """Return the coordinator's answer; if it is silent, check that it still coordinates the group.
 
         A replaced coordinator that does not know it waits for replicas that do not follow it.
@@ -414,29 +421,21 @@ class Membership:
         Raises:
             Disconnected: the connection is lost, or another broker coordinates the group.
         """
-        asked = asyncio.ensure_future(connection.request(api_key, message))
-        looking: asyncio.Future[int] | None = None
+        before = self._coordinator
+        answer = await answer_unless(
+            connection.request(call, message), lambda: self._is_replaced(before), PATIENCE_S
+        )
+        if answer is None:
+            text = f"another broker coordinates group {self._group_id}"
+            connection.close(text)
+            raise Disconnected(text)
+        return answer
+
+    async def _is_replaced(self, coordinator: int) -> bool:
         try:
-            while True:
-                await asyncio.wait(
-                    [asked] if looking is None else [asked, looking],
-                    timeout=PATIENCE_S if looking is None else None,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if asked.done():
-                    return asked.result()
-                if looking is None:
-                    looking = asyncio.ensure_future(self._find(self._coordinator))
-                elif looking.done():
-                    if not looking.exception() and looking.result() != self._coordinator:
-                        text = f"another broker coordinates group {self._group_id}"
-                        connection.close(text)
-                        raise Disconnected(text)
-                    looking = None
-        finally:
-            drop(asked)
-            if looking is not None:
-                drop(looking)
+            return await self._find(coordinator) != self._coordinator
+        except KafkaError:
+            return False
 
     async def _find(self, doubted: int) -> int:
         return await self._upstream.find_coordinator(GROUP, self._group_id, doubted)
@@ -486,7 +485,7 @@ class Membership:
         """
         connection = await self._upstream.coordinator(GROUP, self._group_id, "ask")
         message = {"groups": [self._group_id], "include_authorized_operations": False}
-        (found,) = (await connection.request(ApiKey.DESCRIBE_GROUPS, message)).groups
+        (found,) = (await connection.request(calls.DESCRIBE_GROUPS, message)).groups
         if found.error_code and found.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise refusal(found.error_code, "to describe group", self._group_id, "Describe")
         return any(getattr(each, "group_instance_id", None) == self._instance_id for each in found.members)

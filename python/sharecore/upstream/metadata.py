@@ -5,10 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sharecore.errors import ErrorCode
 from sharecore.waiting import settle
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import MetadataResponse, MetadataResponseTopic
 
 MISSING_MS = 1_000
 """Minimum time between two answers without a topic before it counts as deleted."""
@@ -152,7 +155,7 @@ class Metadata:
             self._bury(topic)
             self._tell(TopicChange.DELETED, topic)
 
-    def take(self, response: Any, now_ms: int, *, whole: bool = False) -> dict[str, int]:
+    def take(self, response: MetadataResponse, now_ms: int, *, whole: bool = False) -> dict[str, int]:
         """Apply an answer.
 
         Args:
@@ -170,20 +173,21 @@ class Metadata:
         }
         refused: dict[str, int] = {}
         absent: set[str] = set()
-        for topic in response.topics:
-            if topic.error_code in _ABSENT and topic.name is not None:
-                absent.add(topic.name)
-                self._miss(topic.name, now_ms)
+        # topics are requested by name
+        topics = {topic.name: topic for topic in response.topics if topic.name is not None}
+        for name, topic in topics.items():
+            if topic.error_code in _ABSENT:
+                absent.add(name)
+                self._miss(name, now_ms)
             else:
-                self._missing_ms.pop(topic.name, None)
+                self._missing_ms.pop(name, None)
             # a topic with a leaderless partition still exists
             if topic.error_code and topic.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
-                refused[topic.name] = topic.error_code
+                refused[name] = topic.error_code
             else:
-                self._put(topic, now_ms)
+                self._put(name, topic, now_ms)
         if whole:
-            named = {topic.name for topic in response.topics}
-            for name in self._topics.keys() - named:
+            for name in self._topics.keys() - topics.keys():
                 self._missing_ms.setdefault(name, now_ms)
         self._seek(absent, now_ms)
         return refused
@@ -234,19 +238,19 @@ class Metadata:
         absent = any(sought.since_ms is not None for sought in self._sought.values())
         return absent or bool(self._missing_ms or self._older_ms)
 
-    def _put(self, answer: Any, now_ms: int) -> None:
+    def _put(self, name: str, answer: MetadataResponseTopic, now_ms: int) -> None:
         given = getattr(answer, "topic_id", None)
-        before = self._topics.get(answer.name)
+        before = self._topics.get(name)
         if given is None and before is not None and before.has_id:
             # a broker of an older version during an upgrade
             given = before.topic_id
         if given in self._gone:
             return
-        topic_id = given or made_id(self.cluster_id, answer.name)
+        topic_id = given or made_id(self.cluster_id, name)
         same = before if before is not None and before.topic_id == topic_id else None
         anew = same is not None and self._begins_anew(answer, same, now_ms)
         partitions = _partitions(answer, same, older=anew)
-        topic = Topic(answer.name, topic_id, given is not None, partitions, answer.is_internal)
+        topic = Topic(name, topic_id, given is not None, partitions, answer.is_internal)
         if topic == before:
             return
         if before is not None:
@@ -258,7 +262,7 @@ class Metadata:
         for change in _changes(before, topic):
             self._tell(change, topic)
 
-    def _begins_anew(self, answer: Any, known: Topic, now_ms: int) -> bool:
+    def _begins_anew(self, answer: MetadataResponseTopic, known: Topic, now_ms: int) -> bool:
         """Return whether decreased leader epochs belong to a recreated topic.
 
         Without topic ids, an old answer looks the same. So another answer must confirm it, and none in
@@ -286,11 +290,11 @@ class Metadata:
         settle(list(self._callbacks), change, topic)
 
 
-def _partitions(answer: Any, before: Topic | None, *, older: bool) -> tuple[Partition, ...]:
+def _partitions(answer: MetadataResponseTopic, before: Topic | None, *, older: bool) -> tuple[Partition, ...]:
     """Return an answer's partitions; known newer ones are kept, unless `older` is set."""
     known = before.partitions if before is not None else ()
     found = list(known)
-    for each in sorted(answer.partitions, key=lambda partition: int(partition.partition_index)):
+    for each in sorted(answer.partitions, key=lambda partition: partition.partition_index):
         new = Partition(each.leader_id, each.leader_epoch, tuple(each.replica_nodes), tuple(each.isr_nodes))
         index = each.partition_index
         if index >= len(found):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sharecore.client.errors import Disconnected
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.upstream.cluster import Upstream
 from sharecore.upstream.errors import refusal
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import PartitionProduceResponse
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +125,7 @@ class _Lane:
             if not connection.ready:
                 await connection.prepare()
             sent = True
-            response = await connection.request(ApiKey.PRODUCE, self._message(batches))
+            response = await connection.request(calls.PRODUCE, self._message(batches))
         except KafkaError as error:
             self._upstream.stale()
             self._fail(batches, error, sent and isinstance(error, Disconnected))
@@ -143,8 +146,8 @@ class _Lane:
         for batch in batches:
             _settle(batch, Answer(error, -1, sent))
 
-    def _message(self, batches: Sequence[_Batch]) -> dict[str, Any]:
-        topics: dict[str, list[dict[str, Any]]] = {}
+    def _message(self, batches: Sequence[_Batch]) -> dict[str, object]:
+        topics: dict[str, list[dict[str, object]]] = {}
         for batch in batches:
             data = {"index": batch.partition, "records": batch.records}
             topics.setdefault(batch.topic, []).append(data)
@@ -156,7 +159,7 @@ class _Lane:
         }
 
 
-def _answer(batch: _Batch, part: Any) -> Answer:
+def _answer(batch: _Batch, part: PartitionProduceResponse | None) -> Answer:
     place = f"{batch.topic}-{batch.partition}"
     if part is None:
         error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the upstream answer does not include {place}")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sharecore.upstream.cluster import Upstream
 from sharecore.upstream.errors import refusal
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import InitProducerIdResponse
 
 Record = tuple[bytes | None, bytes | None]
 """Key and value."""
@@ -27,7 +30,9 @@ def following(sequence: int, count: int) -> int:
 
 
 async def new_producer(
-    upstream: Upstream, ask: Callable[[dict[str, Any]], Awaitable[Any]], transactional_id: str | None = None
+    upstream: Upstream,
+    ask: Callable[[dict[str, object]], Awaitable[InitProducerIdResponse]],
+    transactional_id: str | None = None,
 ) -> Producer:
     """Return a producer id.
 
@@ -38,7 +43,7 @@ async def new_producer(
     Raises:
         KafkaError: a permission is missing, or no broker answers.
     """
-    message = {
+    message: dict[str, object] = {
         "transactional_id": transactional_id,
         "transaction_timeout_ms": 0 if transactional_id is None else _TRANSACTION_TIMEOUT_MS,
         "producer_id": -1,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Unpack
 
-from sharecore.upstream.fetched import Wanted, fetch_message
+from sharecore.upstream.fetched import FetchOptions, Wanted, fetch_message
 
 _EPOCH_MAX = 2**31 - 1
 
@@ -21,7 +21,9 @@ class FetchSession:
         self._known: dict[Place, Wanted] = {}
         self._next: dict[Place, Wanted] = {}
 
-    def message(self, wanted: Iterable[Wanted], **how: Any) -> dict[str, Any]:
+    def message(
+        self, wanted: Iterable[Wanted], *, max_wait_ms: int, **how: Unpack[FetchOptions]
+    ) -> dict[str, object]:
         """Return the next request of the session.
 
         Args:
@@ -30,12 +32,13 @@ class FetchSession:
         """
         self._next = {(each.topic, each.partition): each for each in wanted}
         if not self._epoch:
-            return fetch_message(self._next.values(), session=(0, 0), **how)
+            return fetch_message(self._next.values(), session=(0, 0), max_wait_ms=max_wait_ms, **how)
         changed = [each for place, each in self._next.items() if self._known.get(place) != each]
         gone = [each for place, each in self._known.items() if not _same_topic(self._next.get(place), each)]
         return fetch_message(
             changed,
             session=(self._id, self._epoch),
+            max_wait_ms=max_wait_ms,
             forgotten=[(each.topic, each.topic_id, each.partition) for each in gone],
             **how,
         )

@@ -11,17 +11,20 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sharecore._core import encode_batch
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.upstream.cluster import TRANSACTION
 from sharecore.upstream.delivery import TIMEOUT_MS, deliver
 from sharecore.upstream.errors import Fenced, Unresolved
 from sharecore.upstream.outlet import Outlet
 from sharecore.upstream.producer import Producer, Record, following, new_producer
 from sharecore.waiting import Done, settle
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import InitProducerIdResponse
 
 logger = logging.getLogger(__name__)
 
@@ -113,9 +116,9 @@ class ExclusiveWriter:
         """
         upstream = self._outlet.upstream
 
-        async def ask(message: dict[str, Any]) -> Any:
+        async def ask(message: dict[str, object]) -> InitProducerIdResponse:
             connection = await upstream.coordinator(TRANSACTION, self._transactional_id, "claim")
-            return await connection.request(ApiKey.INIT_PRODUCER_ID, message)
+            return await connection.request(calls.INIT_PRODUCER_ID, message)
 
         return await new_producer(upstream, ask, self._transactional_id)
 

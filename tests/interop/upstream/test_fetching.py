@@ -13,7 +13,7 @@ from tests.harness.broker import Broker
 from tests.interop.upstream.connected import append, connected
 
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.upstream import Administration, ExclusiveWriter, Fetched, Fetcher, Outlet, Upstream
 
 ROOM = 1 << 20
@@ -155,7 +155,7 @@ async def test_a_topic_that_is_made_again_ends_the_subscription(existing: Broker
         fetcher.subscribe(name, 0, 0, ROOM, taken)
         await taken.until_end(1)
         message = {"topic_names": [name], "topics": [{"name": name}], "timeout_ms": 5_000}
-        await upstream.request(0, ApiKey.DELETE_TOPICS, message)
+        await upstream.request(0, calls.DELETE_TOPICS, message)
         await Administration(upstream).create_topic(name, 1, 1, {})
         assert await taken.until_failed() is ErrorCode.UNKNOWN_TOPIC_ID
         await fetcher.close()

@@ -13,7 +13,7 @@ from tests.interop.upstream.test_fetching import Taken, written
 from tests.interop.upstream.test_group import Node
 
 from sharecore.errors import ErrorCode
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 from sharecore.upstream import Administration, Fetcher, Topic, cluster, made_id
 from sharecore.upstream.apis import SPOKEN
 
@@ -59,7 +59,7 @@ async def test_records_are_written_read_and_fetched_by_name(existing: Broker, na
         await taken.until_end(3)
         assert (await admin.topic_configs(name))["cleanup.policy"] == "delete"
         message = {"topic_names": [name], "timeout_ms": 5_000}
-        await upstream.request(0, ApiKey.DELETE_TOPICS, message)
+        await upstream.request(0, calls.DELETE_TOPICS, message)
         upstream.stale()
         assert await taken.until_failed() is ErrorCode.UNKNOWN_TOPIC_ID
         await fetcher.close()

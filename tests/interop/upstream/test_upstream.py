@@ -15,7 +15,7 @@ from sharecore._core import encode_batch
 from sharecore.client.settings import read_connection_settings
 from sharecore.clock import SystemClock
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 from sharecore.upstream import (
     EARLIEST,
     LATEST,
@@ -55,7 +55,7 @@ async def test_topics_are_made_described_and_seen_to_go(existing: Broker, name: 
         configs = await admin.topic_configs(name)
         assert (configs["retention.ms"], configs["cleanup.policy"]) == ("-1", "delete")
         message = {"topic_names": [name], "topics": [{"name": name}], "timeout_ms": 5_000}
-        await upstream.request(0, ApiKey.DELETE_TOPICS, message)
+        await upstream.request(0, calls.DELETE_TOPICS, message)
         assert await admin.create_topic(name, 1, 1, {})
         found = (await upstream.topics([name]))[name]
         assert isinstance(found, Topic)
@@ -63,7 +63,7 @@ async def test_topics_are_made_described_and_seen_to_go(existing: Broker, name: 
             (TopicChange.CREATED, topic.topic_id),
             (TopicChange.RECREATED, found.topic_id),
         ]
-        await upstream.request(0, ApiKey.DELETE_TOPICS, message)
+        await upstream.request(0, calls.DELETE_TOPICS, message)
         async with asyncio.timeout(10):
             # a broker reports a topic for a moment after its deletion was confirmed
             while not gone.is_set():

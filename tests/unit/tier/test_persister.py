@@ -14,7 +14,8 @@ from sharecore.broker.cluster import NOBODY, Leader, Node
 from sharecore.config import BrokerConfig, Listener
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.persister import MemoryPersister, SharePartitionKey, StateSummary
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
+from sharecore.protocol.calls import Call
 from sharecore.tier.membership.peers import Peers, inter_node_listener, inter_node_settings
 from sharecore.tier.persister import TierPersister
 
@@ -71,11 +72,11 @@ class World:
     # the other node
 
     async def ask(
-        self, node: int, api_key: ApiKey, message: dict[str, Any], check: Callable[[], None]
+        self, node: int, call: Call[Any], message: dict[str, Any], check: Callable[[], None]
     ) -> Any:
         await asyncio.sleep(self.connecting_s)
         check()
-        self.asked.append((node, api_key, message))
+        self.asked.append((node, call.key, message))
         if self.unreachable:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "no route")
         refusal = self.refusals.pop(0) if self.refusals else ErrorCode.NONE
@@ -84,7 +85,7 @@ class World:
                 SimpleNamespace(
                     topic_id=topic["topic_id"],
                     partitions=[
-                        self._answer(api_key, message["group_id"], topic["topic_id"], each, refusal)
+                        self._answer(call.key, message["group_id"], topic["topic_id"], each, refusal)
                         for each in topic["partitions"]
                     ],
                 )
@@ -326,7 +327,7 @@ def test_nodes_are_asked_where_they_are_now() -> None:
         peers = Peers(settings, lambda: {THERE: Node(THERE, "127.0.0.1", 1, None)})
         for node, reason in ((HERE, "not known"), (THERE, "127.0.0.1:1")):
             with pytest.raises(KafkaError, match=reason) as error:
-                await peers.ask(node, ApiKey.DELETE_SHARE_GROUP_STATE, {}, lambda: None)
+                await peers.ask(node, calls.DELETE_SHARE_GROUP_STATE, {}, lambda: None)
             assert error.value.code is ErrorCode.NETWORK_EXCEPTION
         await peers.close()
 

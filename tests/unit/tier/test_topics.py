@@ -45,8 +45,10 @@ class Cluster:
         assert not LETTERS.keys() & settings.keys()
         made, self.there = not self.there, True
         topic = {"name": name, "error_code": 0, "topic_id": None, "is_internal": False, "partitions": []}
-        told = {"cluster_id": "c", "controller_id": 0, "brokers": [], "topics": [SimpleNamespace(**topic)]}
-        self.metadata.take(SimpleNamespace(**told), 0)
+        told: Any = SimpleNamespace(
+            cluster_id="c", controller_id=0, brokers=[], topics=[SimpleNamespace(**topic)]
+        )
+        self.metadata.take(told, 0)
         return made
 
     def create(self) -> ErrorCode | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -21,7 +21,7 @@ from sharecore.cli.spark.common import (
     session,
     write_report,
 )
-from sharecore.cli.spark.redrive_source import History, Letters
+from sharecore.cli.spark.redrive_source import History, Letters, Row
 from sharecore.cli.tables import show
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def redrive(
             rows = source.plan(spark, out)
             _show(rows, source.nothing, to_topic)
             total = sum(row["rejected"] + row["exhausted"] for row in rows)
-            moved: list[dict[str, Any]] = []
+            moved: list[Row] = []
             if execute and out is not None and total:
                 moved = _remembered(spark, source.redrive(spark, rows), source.memory(out))
                 produced = sum(row["records"] for row in moved)
@@ -138,7 +138,7 @@ def redrive(
         write_report(redrive_report(rows, moved, facts), html)
 
 
-def _show(rows: list[dict[str, Any]], nothing: str, to_topic: str | None) -> None:
+def _show(rows: list[Row], nothing: str, to_topic: str | None) -> None:
     if not rows:
         typer.echo(nothing)
         return
@@ -155,7 +155,7 @@ def _show(rows: list[dict[str, Any]], nothing: str, to_topic: str | None) -> Non
     )
 
 
-def _remembered(spark: SparkSession, produced: DataFrame, path: str) -> list[dict[str, Any]]:
+def _remembered(spark: SparkSession, produced: DataFrame, path: str) -> list[Row]:
     """Has records produced, keeps what was done, and sums it up."""
     import uuid
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -151,7 +151,7 @@ class Top(App[None]):
         reasons = [*self._reasons[:_REASONS_MAX], *([f"and {more} more"] if more > 0 else [])]
         return "\n".join([f"members: {members or 'none'}", *reasons])
 
-    def _selected(self, table: DataTable[Any]) -> str:
+    def _selected(self, table: DataTable[object]) -> str:
         if not table.row_count:
             return ""
         return str(table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value)

@@ -15,7 +15,6 @@ from sharecore.client.fetching.refusals import Refusals
 from sharecore.client.metrics import Metrics
 from sharecore.client.settings import Settings
 from sharecore.client.wire.cluster import Cluster, TopicIdPartition
-from sharecore.protocol import ApiKey
 
 if TYPE_CHECKING:
     from sharecore.protocol.received import ShareFetchPartitionData
@@ -64,7 +63,6 @@ class Host(Protocol):
 class Request:
     """A request in flight; `flushes` wait until everything up to it is answered."""
 
-    api_key: ApiKey
     acks: PendingAcks
     began: float
     opens: bool = False

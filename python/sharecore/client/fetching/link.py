@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from sharecore.client.errors import AuthenticationFailed, Disconnected, LeaseLost
 from sharecore.client.fetching.host import Demand, Host, Request
@@ -16,18 +17,15 @@ from sharecore.client.fetching.session import ShareSession
 from sharecore.client.settings import RECORD_LIMIT
 from sharecore.client.wire.apis import RENEW_VERSION
 from sharecore.client.wire.cluster import Backoff, TopicIdPartition
-from sharecore.client.wire.connection import Connection
+from sharecore.client.wire.connection import Connection, Response
+from sharecore.client.wire.refusals import accept
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
+from sharecore.protocol.calls import Call
 
 if TYPE_CHECKING:
     from sharecore.client.wire.cluster import Endpoint
-    from sharecore.protocol.received import (
-        ShareAcknowledgePartitionData,
-        ShareAcknowledgeResponse,
-        ShareFetchPartitionData,
-        ShareFetchResponse,
-    )
+    from sharecore.protocol import received
 
 logger = logging.getLogger(__name__)
 
@@ -259,8 +257,7 @@ class BrokerLink:
         wait_ms = demand.wait_ms
         if self.leases:
             wait_ms = min(wait_ms, BUSY_WAIT_MAX_MS, self.host.lock_ms // 10)
-        settings = self._settings
-        opens = not self._session.opened
+        settings, opens = self._settings, not self._session.opened
         message = self._session.fetch(self.wanted, acks.spans) | {
             "max_wait_ms": wait_ms,
             "min_bytes": settings.fetch_min_bytes,
@@ -269,10 +266,8 @@ class BrokerLink:
             "batch_size": demand.records,
             "share_acquire_mode": int(settings.share_acquire_mode == RECORD_LIMIT),
         }
-        request = Request(
-            ApiKey.SHARE_FETCH, acks, self.host.metrics.clock(), opens=opens, records=demand.records
-        )
-        self._send(request, message, wait_ms)
+        request = Request(acks, self.host.metrics.clock(), opens=opens, records=demand.records)
+        self._send(request, calls.SHARE_FETCH, message, self._fetched, wait_ms)
 
     def _acknowledge(self, *, final: bool = False) -> bool:
         acks = self.outbox.collect()
@@ -282,39 +277,44 @@ class BrokerLink:
             self.outbox.put_back(acks)
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {self.node} cannot renew locks")
         message = self._session.acknowledge(acks.spans, final=final) | {"is_renew_ack": acks.renews}
-        self._send(Request(ApiKey.SHARE_ACKNOWLEDGE, acks, self.host.metrics.clock(), final=final), message)
+        request = Request(acks, self.host.metrics.clock(), final=final)
+        self._send(request, calls.SHARE_ACKNOWLEDGE, message, self._acknowledged)
         return True
 
-    def _send(self, request: Request, message: dict[str, object], wait_ms: int = 0) -> None:
+    def _send(
+        self,
+        request: Request,
+        call: Call[Response],
+        message: dict[str, object],
+        take: Callable[[Request, Response], None],
+        wait_ms: int = 0,
+    ) -> None:
         if not self.outbox:
             self._commit = False
             request.flushes, self._flushes = self._flushes, []
         self._session.sent()
         self._in_flight.append(request)
         assert self._connection is not None
-        self._connection.send(
-            request.api_key, message, lambda response: self._answered(request, response), wait_ms=wait_ms
-        )
+        answered = partial(self._answered, request, take)
+        self._connection.send(call, message, answered, wait_ms=wait_ms)
 
     # answers
 
-    def _answered(self, request: Request, response: Any) -> None:
+    def _answered(
+        self, request: Request, take: Callable[[Request, Response], None], response: Response | KafkaError
+    ) -> None:
         if not self._in_flight or self._in_flight[0] is not request:
             # it failed with an earlier one, and was completed then
             return
         try:
             if isinstance(response, KafkaError):
                 raise response
-            if response.error_code:
-                raise KafkaError(response.error_code, response.error_message or "")
+            accept(response)
             self._in_flight.popleft()
             self._backoff.reset()
-            if getattr(response, "acquisition_lock_timeout_ms", 0) > 0:
-                self.host.lock_ms = response.acquisition_lock_timeout_ms
-            if request.api_key is ApiKey.SHARE_FETCH:
-                self._fetched(request, response)
-            else:
-                self._acknowledged(request, response)
+            if (lock_ms := getattr(response, "acquisition_lock_timeout_ms", 0)) > 0:
+                self.host.lock_ms = lock_ms
+            take(request, response)
             self._release_flushes(request)
         except KafkaError as error:
             self._keep_unanswered(request)
@@ -329,7 +329,7 @@ class BrokerLink:
         if not self._in_flight or self._in_flight[0] is not request:
             self._in_flight.appendleft(request)
 
-    def _fetched(self, request: Request, response: ShareFetchResponse) -> None:
+    def _fetched(self, request: Request, response: received.ShareFetchResponse) -> None:
         size = records = 0
         acks = request.acks
         # the clock counts whole milliseconds: unrounded, the value may lie after the response
@@ -352,7 +352,7 @@ class BrokerLink:
         metrics = self.host.metrics
         metrics.fetched(metrics.clock() - request.began, size, records, response.throttle_time_ms)
 
-    def _acknowledged(self, request: Request, response: ShareAcknowledgeResponse) -> None:
+    def _acknowledged(self, request: Request, response: received.ShareAcknowledgeResponse) -> None:
         for topic in response.responses:
             if topic.topic_id is None:
                 continue
@@ -385,7 +385,7 @@ class BrokerLink:
     def _partition_failed(
         self,
         key: TopicIdPartition,
-        answer: ShareFetchPartitionData | ShareAcknowledgePartitionData,
+        answer: received.ShareFetchPartitionData | received.ShareAcknowledgePartitionData,
         endpoints: Iterable[Endpoint],
     ) -> None:
         host = self.host

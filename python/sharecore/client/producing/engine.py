@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 from sharecore.client.arguments import whole_number
 from sharecore.client.errors import AuthenticationFailed
@@ -28,8 +28,9 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError as RdkafkaError
+    from confluent_kafka import Message
 
-    Answered = Callable[[RdkafkaError | None, Any], None]
+    Answered = Callable[[RdkafkaError | None, Message[bytes, bytes]], None]
 
 logger = logging.getLogger("sharecore.client.producing")
 
@@ -43,7 +44,7 @@ _TRANSACT_SECONDS, _TRY_SECONDS = 60.0, 5.0
 _ANY_PARTITION = -1
 _PARTITION_MAX, _TIMESTAMP_MAX = 2**31 - 1, 2**63 - 1
 
-Done = Callable[[KafkaError | None, Any], None]
+Done = Callable[[KafkaError | None, "Message[bytes, bytes]"], None]
 """Called with the error, or with None and the confirmed message; in a thread of the producer."""
 
 
@@ -242,7 +243,7 @@ class Engine:
 
     # answers
 
-    def _answered(self, done: Done, error: RdkafkaError | None, message: Any) -> None:
+    def _answered(self, done: Done, error: RdkafkaError | None, message: Message[bytes, bytes]) -> None:
         done(None if error is None else self._failure(error), message)
         self._ended(1)
 

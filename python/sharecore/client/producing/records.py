@@ -6,9 +6,12 @@ import dataclasses
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 from sharecore.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 Serializer = Callable[[Any], bytes | None]
 Headers = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
@@ -103,12 +106,16 @@ class RecordsNotSent(KafkaError):
         )
 
 
-def sent_of(message: Any) -> Sent:
+def sent_of(message: Message[bytes, bytes]) -> Sent:
     """Return the position of a message confirmed by librdkafka."""
-    return Sent(message.topic(), message.partition(), message.offset(), message.timestamp()[1])
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    return Sent(topic, partition, offset, message.timestamp()[1])
 
 
-def serialize(value: Any) -> bytes | None:
+def serialize(value: object) -> bytes | None:
     """Serialize a key or value: bytes unchanged, a string as UTF-8, None as null, a pydantic model or any
     JSON value as JSON.
 
@@ -121,8 +128,8 @@ def serialize(value: Any) -> bytes | None:
         return value.encode()
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
-    if hasattr(type(value), "model_dump_json"):
-        text: str = value.model_dump_json()
+    if (dump := getattr(type(value), "model_dump_json", None)) is not None:
+        text: str = dump(value)
         return text.encode()
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_json).encode()
@@ -133,10 +140,11 @@ def serialize(value: Any) -> bytes | None:
         ) from error
 
 
-def _as_json(value: Any) -> object:
+def _as_json(value: object) -> object:
     """Convert a nested value for JSON."""
-    if hasattr(type(value), "model_dump"):
-        return value.model_dump(mode="json")
+    if (dump := getattr(type(value), "model_dump", None)) is not None:
+        dumped: object = dump(value, mode="json")
+        return dumped
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")

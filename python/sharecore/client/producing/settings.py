@@ -8,12 +8,11 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from sharecore.client import java_unused
 from sharecore.client.java_names import from_java
 from sharecore.client.producing.records import Serializer, serialize
-from sharecore.client.settings import connection_settings_among, read_connection_settings
+from sharecore.client.settings import connection_settings_among, read_connection_settings, whole_number
 from sharecore.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -49,11 +48,12 @@ _NEAR = (
     "transactional.id",
     *_OURS,
 )
-_DEFAULTS: dict[str, Any] = {
+_DELIVERY_TIMEOUT_MS = 120_000
+_DEFAULTS: dict[str, object] = {
     "client.id": "sharecore",
     "enable.idempotence": True,
     "partitioner": "murmur2_random",
-    "delivery.timeout.ms": 120_000,
+    "delivery.timeout.ms": _DELIVERY_TIMEOUT_MS,
     "linger.ms": 5,
     "queue.buffering.max.kbytes": 65_536,
 }
@@ -86,7 +86,7 @@ class ProducerSettings:
         delivery_timeout_ms: how long sending a record is retried.
     """
 
-    rdkafka: dict[str, Any] = field(repr=False)
+    rdkafka: dict[str, object] = field(repr=False)
     max_block_ms: int
     delivery_timeout_ms: int
     key_serializer: Serializer
@@ -127,7 +127,7 @@ def read_producer_settings(
     if chosen.get("transactional.id") and not given.keys() & {"delivery.timeout.ms", "message.timeout.ms"}:
         # retrying a record longer than its transaction lasts is not allowed
         longest = _whole("transaction.timeout.ms", given.get("transaction.timeout.ms", 60_000))
-        chosen["delivery.timeout.ms"] = min(chosen["delivery.timeout.ms"], longest)
+        chosen["delivery.timeout.ms"] = min(_DELIVERY_TIMEOUT_MS, longest)
     _log_in(chosen)
     timeout = chosen.get("delivery.timeout.ms", chosen.get("message.timeout.ms"))
     return ProducerSettings(
@@ -139,7 +139,7 @@ def read_producer_settings(
     )
 
 
-def _log_in(chosen: dict[str, Any]) -> None:
+def _log_in(chosen: dict[str, object]) -> None:
     """Log in like the consumer, in confluent-kafka's settings."""
     if isinstance(servers := chosen.get("bootstrap.servers"), list | tuple):
         chosen["bootstrap.servers"] = ",".join(map(str, servers))
@@ -160,14 +160,8 @@ def _log_in(chosen: dict[str, Any]) -> None:
     chosen["oauth_cb"] = found
 
 
-def _whole(name: str, value: Any, high: int = _MS_MAX) -> int:
-    try:
-        number = int(value) if not isinstance(value, bool) else -1
-    except (TypeError, ValueError):
-        number = -1
-    if not 0 <= number <= high:
-        raise ConfigError(f"{name}={value!r}: pass a whole number from 0 to {high}")
-    return number
+def _whole(name: str, value: object, high: int = _MS_MAX) -> int:
+    return whole_number(0, high, name, value)
 
 
 def _serializer(name: str, value: object) -> Serializer:

@@ -12,7 +12,7 @@ from sharecore.client.wire.brokers import AnySettings, Brokers
 from sharecore.client.wire.connection import Connection, Dial
 from sharecore.client.wire.refusals import accept, group_error
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 if TYPE_CHECKING:
     from sharecore.protocol.received import (
@@ -106,7 +106,7 @@ class Cluster(Brokers[AnySettings]):
         topics: list[dict[str, object]] = [{"name": name} for name in sorted(names)]
         topics += [{"topic_id": topic_id, "name": None} for topic_id in sorted(topic_ids)]
         response: MetadataResponse = await connection.request(
-            ApiKey.METADATA, {"topics": topics, "allow_auto_topic_creation": False}
+            calls.METADATA, {"topics": topics, "allow_auto_topic_creation": False}
         )
         if getattr(response, "error_code", 0):
             raise KafkaError(response.error_code, "metadata was refused")
@@ -184,6 +184,6 @@ class Cluster(Brokers[AnySettings]):
     async def _find_coordinator(self, kind: int, key: str) -> Coordinator:
         connection = await self.any_connection()
         message = {"key_type": kind, "coordinator_keys": [key]}
-        answer: FindCoordinatorResponse = await connection.request(ApiKey.FIND_COORDINATOR, message)
+        answer: FindCoordinatorResponse = await connection.request(calls.FIND_COORDINATOR, message)
         (found,) = answer.coordinators
         return found

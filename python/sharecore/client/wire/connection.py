@@ -8,14 +8,18 @@ import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from sharecore.client.errors import AuthenticationFailed, Disconnected
 from sharecore.client.settings import ConnectionSettings
 from sharecore.client.wire.apis import VERSIONS
 from sharecore.client.wire.security import PROTOCOLS, TLS_ALERT, authenticate, distrust, remedy
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey, Codec, MalformedMessage, codec
+from sharecore.protocol import ApiKey, Codec, MalformedMessage, calls, codec
+from sharecore.protocol.calls import Call
+
+if TYPE_CHECKING:
+    from sharecore.protocol.received import ApiVersionsResponse
 
 logger = logging.getLogger(__name__)
 _API_VERSIONS_TRIED = 3
@@ -24,21 +28,20 @@ SOFTWARE = {"client_software_name": "sharecore", "client_software_version": "0.1
 
 CLOSED = "the broker closed the connection"
 
-
-Answered = Callable[[Any], None]
+Response = TypeVar("Response")
 Dial = Callable[[Callable[[], asyncio.Protocol]], Awaitable[object]]
 """Connects the protocol returned by a factory; raises OSError."""
 
 
 class _Sent(NamedTuple):
     correlation_id: int
-    read: Callable[[bytes], Any]
-    answered: Answered
+    read: Callable[[bytes], object]
+    answered: Callable[[object], None]
     timer: asyncio.TimerHandle
     at: float
 
 
-def _resolve(answer: asyncio.Future[Any], response: Any) -> None:
+def _resolve(answer: asyncio.Future[Response], response: Response | Disconnected) -> None:
     if answer.done():
         return
     if isinstance(response, Disconnected):
@@ -203,8 +206,13 @@ class Connection(asyncio.Protocol):
                     await self._authenticate()
 
     async def request(
-        self, api_key: ApiKey, message: Mapping[str, object], *, wait_ms: int = 0, newest: int | None = None
-    ) -> Any:
+        self,
+        call: Call[Response],
+        message: Mapping[str, object],
+        *,
+        wait_ms: int = 0,
+        newest: int | None = None,
+    ) -> Response:
         """Send a request and wait for its response; the arguments are those of `send`.
 
         Raises:
@@ -213,20 +221,24 @@ class Connection(asyncio.Protocol):
         """
         if not self.ready:
             await self.prepare()
-        return await self._request(api_key, message, wait_ms, newest)
+        return await self._request(call, message, wait_ms, newest)
 
     async def _request(
-        self, api_key: ApiKey, message: Mapping[str, object], wait_ms: int = 0, newest: int | None = None
-    ) -> Any:
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self.send(api_key, message, partial(_resolve, answer), wait_ms=wait_ms, newest=newest)
+        self,
+        call: Call[Response],
+        message: Mapping[str, object],
+        wait_ms: int = 0,
+        newest: int | None = None,
+    ) -> Response:
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        self.send(call, message, partial(_resolve, answer), wait_ms=wait_ms, newest=newest)
         return await answer
 
     def send(
         self,
-        api_key: ApiKey,
+        call: Call[Response],
         message: Mapping[str, object] | NamedTuple,
-        answered: Answered,
+        answered: Callable[[Response | Disconnected], None],
         *,
         wait_ms: int = 0,
         newest: int | None = None,
@@ -242,15 +254,15 @@ class Connection(asyncio.Protocol):
             Disconnected: the connection has ended.
             KafkaError: UNSUPPORTED_VERSION.
         """
-        messages = codec(api_key, self.version(api_key, newest))
+        messages = codec(call.key, self.version(call.key, newest))
         self._send(messages, message, lambda frame: messages.read_response(frame)[1], answered, wait_ms)
 
     def _send(
         self,
         messages: Codec,
         message: Mapping[str, object] | NamedTuple,
-        read: Callable[[bytes], Any],
-        answered: Answered,
+        read: Callable[[bytes], Response],
+        answered: Callable[[Response | Disconnected], None],
         wait_ms: int = 0,
     ) -> None:
         if self._transport is None or self.closed:
@@ -258,7 +270,9 @@ class Connection(asyncio.Protocol):
         self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
         timeout_ms = self._settings.request_timeout_ms + wait_ms
         timer = self._loop.call_later(timeout_ms / 1000, self.close, f"no response within {timeout_ms} ms")
-        self._sent.append(_Sent(self._correlation_id, read, answered, timer, self._loop.time()))
+        # `answered` is called with what `read` returns
+        taken = cast(Callable[[object], None], answered)
+        self._sent.append(_Sent(self._correlation_id, read, taken, timer, self._loop.time()))
         self._transport.write(messages.write_request(self._correlation_id, self._settings.client_id, message))
 
     def close(self, reason: str = "the connection was closed") -> None:
@@ -360,14 +374,15 @@ class Connection(asyncio.Protocol):
         sent.answered(response)
 
     async def _learn_versions(self, newest: Codec, oldest: Codec) -> None:
-        def read(frame: bytes) -> Any:
+        def read(frame: bytes) -> ApiVersionsResponse:
             # a broker that does not know the version responds in version 0, which starts with the error code
             known = frame[4:6] != int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
-            return (newest if known else oldest).read_response(frame)[1]
+            response: ApiVersionsResponse = (newest if known else oldest).read_response(frame)[1]
+            return response
 
         response = None
         for messages in (newest, oldest):
-            answer: asyncio.Future[Any] = self._loop.create_future()
+            answer: asyncio.Future[ApiVersionsResponse] = self._loop.create_future()
             self._send(messages, SOFTWARE, read, partial(_resolve, answer))
             response = await answer
             if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
@@ -382,7 +397,7 @@ class Connection(asyncio.Protocol):
     async def _authenticate(self) -> None:
         settings = self._settings
         mechanism = settings.sasl_mechanism or ""
-        handshake = await self._request(ApiKey.SASL_HANDSHAKE, {"mechanism": mechanism})
+        handshake = await self._request(calls.SASL_HANDSHAKE, {"mechanism": mechanism})
         if handshake.error_code:
             offered = ", ".join(handshake.mechanisms)
             raise AuthenticationFailed(
@@ -395,14 +410,14 @@ class Connection(asyncio.Protocol):
 
         async def exchange(message: bytes) -> bytes:
             nonlocal lifetime_ms
-            answer = await self._request(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": message})
+            answer = await self._request(calls.SASL_AUTHENTICATE, {"auth_bytes": message})
             if answer.error_code:
                 raise AuthenticationFailed(
                     f"{self.address}: {answer.error_message or ErrorCode(answer.error_code).name}; "
                     f"{remedy(mechanism)}"
                 )
             lifetime_ms = answer.session_lifetime_ms
-            return bytes(answer.auth_bytes)
+            return answer.auth_bytes
 
         await authenticate(settings, exchange)
         if lifetime_ms > 0:

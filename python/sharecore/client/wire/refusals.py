@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
@@ -76,7 +76,17 @@ def refused_topic(name: str, code: int) -> KafkaError:
     return KafkaError(code, f"topic {name}")
 
 
-def group_error(answer: Any, group_id: str) -> KafkaError:
+class Answered(Protocol):
+    """A response, or a part of one, with an error and its text."""
+
+    @property
+    def error_code(self) -> int: ...
+
+    @property
+    def error_message(self) -> str | None: ...
+
+
+def group_error(answer: Answered, group_id: str) -> KafkaError:
     """Return the error of a response to a group member, or of a coordinator lookup."""
     error = KafkaError(answer.error_code, answer.error_message or f"group {group_id}")
     return worded(error, {ErrorCode.GROUP_AUTHORIZATION_FAILED: f"READ on group {group_id}"})
@@ -88,13 +98,25 @@ def worded(error: KafkaError, missing: Missing) -> KafkaError:
     return error if text is None else KafkaError(error.code, f"the right {text} is missing")
 
 
-def error_of(answer: Any, missing: Missing = _NONE) -> KafkaError:
+class Coded(Protocol):
+    """A response, or a part of one, with an error."""
+
+    @property
+    def error_code(self) -> int: ...
+
+
+def error_of(answer: Coded, missing: Missing = _NONE) -> KafkaError:
     """Return the error in a response, or in a part of one."""
-    return worded(KafkaError(answer.error_code, getattr(answer, "error_message", None) or ""), missing)
+    return refusal(answer.error_code, getattr(answer, "error_message", None), missing)
+
+
+def refusal(code: int, message: str | None, missing: Missing = _NONE) -> KafkaError:
+    """Return the error with a code and a broker's message."""
+    return worded(KafkaError(code, message or ""), missing)
 
 
 def accept(answer: Answer, missing: Missing = _NONE) -> Answer:
     """Return the response; raise KafkaError if it contains an error."""
-    if getattr(answer, "error_code", 0):
-        raise error_of(answer, missing)
+    if code := getattr(answer, "error_code", 0):
+        raise refusal(code, getattr(answer, "error_message", None), missing)
     return answer

@@ -8,7 +8,6 @@ import inspect
 import json
 import ssl
 from http.client import HTTPException
-from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
@@ -32,7 +31,7 @@ async def find_token(settings: ConnectionSettings) -> str:
     if isinstance(given, str):
         return given
     try:
-        found: Any = await loop.run_in_executor(None, given)
+        found: object = await loop.run_in_executor(None, given)
         if inspect.isawaitable(found):
             found = await found
     except Exception as error:

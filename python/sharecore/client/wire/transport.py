@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from uuid import UUID
 
 from sharecore.client.errors import RETRIED, Disconnected
@@ -21,18 +21,30 @@ from sharecore.client.wire.refusals import (
     worded,
 )
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
+from sharecore.protocol.calls import Call
 
 if TYPE_CHECKING:
     from sharecore.protocol.received import (
         FetchPartitionData,
-        FetchResponse,
-        MetadataResponse,
         MetadataResponseTopic,
-        ProduceResponse,
     )
 
 Value = TypeVar("Value")
+Value_co = TypeVar("Value_co", covariant=True)
+Response = TypeVar("Response")
+
+
+class _OfTopic(Protocol[Value_co]):
+    @property
+    def partitions(self) -> Sequence[Value_co]: ...
+
+
+class ShareStates(Protocol[Value_co]):
+    """A share coordinator's response: a `Value_co` for each share partition."""
+
+    @property
+    def results(self) -> Sequence[_OfTopic[Value_co]]: ...
 
 
 class Transport:
@@ -47,45 +59,45 @@ class Transport:
         self._settings = settings
         self._cluster: Cluster[ConnectionSettings] = Cluster(settings, dial)
 
-    async def any(self, api_key: ApiKey, message: Mapping[str, object]) -> Any:
+    async def any(self, call: Call[Response], message: Mapping[str, object]) -> Response:
         """Return the response of any broker; raise KafkaError."""
 
-        async def ask() -> Any:
+        async def ask() -> Response:
             connection = await self._cluster.any_connection()
-            return accept(await connection.request(api_key, message), on_cluster(api_key))
+            return accept(await connection.request(call, message), on_cluster(call.key))
 
         return await self._try(ask)
 
     async def check(self) -> None:
         """Check the response of any broker; raise KafkaError."""
-        await self.any(ApiKey.METADATA, {"topics": [], "allow_auto_topic_creation": False})
+        await self.any(calls.METADATA, {"topics": [], "allow_auto_topic_creation": False})
 
-    async def all(self, api_key: ApiKey, message: Mapping[str, object]) -> list[Any]:
+    async def all(self, call: Call[Response], message: Mapping[str, object]) -> list[Response]:
         """Return the responses of all brokers; raise KafkaError if one does not respond."""
 
-        return list((await self.by_node(api_key, message)).values())
+        return list((await self.by_node(call, message)).values())
 
-    async def by_node(self, api_key: ApiKey, message: Mapping[str, object]) -> dict[int, Any]:
+    async def by_node(self, call: Call[Response], message: Mapping[str, object]) -> dict[int, Response]:
         """Return as `all`, by broker ID."""
 
-        async def ask() -> dict[int, Any]:
+        async def ask() -> dict[int, Response]:
             await self._cluster.refresh()
             nodes = list(self._cluster.nodes)
-            answers = await asyncio.gather(*(self._ask_node(node, api_key, message) for node in nodes))
+            answers = await asyncio.gather(*(self._ask_node(node, call, message) for node in nodes))
             return dict(zip(nodes, answers, strict=True))
 
         return await self._try(ask)
 
-    async def node(self, node: int, api_key: ApiKey, message: Mapping[str, object]) -> Any:
+    async def node(self, node: int, call: Call[Response], message: Mapping[str, object]) -> Response:
         """Return the response of one broker; raise KafkaError."""
-        return await self._try(lambda: self._ask_node(node, api_key, message))
+        return await self._try(lambda: self._ask_node(node, call, message))
 
     async def controller(
         self,
-        api_key: ApiKey,
+        call: Call[Response],
         message: Mapping[str, object],
-        pick: Callable[[Any], Any] = lambda answer: answer,
-    ) -> Any:
+        pick: Callable[[Response], Value],
+    ) -> Value:
         """Return the response of the controller, or of any broker if the metadata has no controller.
 
         Args:
@@ -95,13 +107,13 @@ class Transport:
             KafkaError: the error in that part, or a timeout.
         """
 
-        async def ask() -> Any:
+        async def ask() -> Value:
             await self._cluster.refresh()
             node = self._cluster.controller
             known = node in self._cluster.nodes
             connection = await (self._cluster.connect(node) if known else self._cluster.any_connection())
-            changed = pick(await connection.request(api_key, message))
-            return accept(changed, on_changed(api_key, changed))
+            changed = pick(await connection.request(call, message))
+            return accept(changed, on_changed(call.key, changed))
 
         return await self._try(ask)
 
@@ -115,8 +127,12 @@ class Transport:
         return await self._try(ask)
 
     async def coordinator(
-        self, group_id: str, api_key: ApiKey, message: Mapping[str, object], pick: Callable[[Any], Any]
-    ) -> Any:
+        self,
+        group_id: str,
+        call: Call[Response],
+        message: Mapping[str, object],
+        pick: Callable[[Response], Value],
+    ) -> Value:
         """Return the response of a group's coordinator.
 
         Args:
@@ -126,18 +142,23 @@ class Transport:
             KafkaError: the group's error, or a timeout.
         """
 
-        async def ask() -> Any:
-            missing = on_group(api_key, group_id)
+        async def ask() -> Value:
+            missing = on_group(call.key, group_id)
             try:
                 connection = await self._cluster.coordinator(group_id)
             except KafkaError as error:
                 # locating it only takes DESCRIBE, which every other permission implies
                 raise worded(error, missing) from None
-            return accept(pick(await connection.request(api_key, message)), missing)
+            return accept(pick(await connection.request(call, message)), missing)
 
         return await self._try(ask)
 
-    async def share_coordinator(self, key: str, api_key: ApiKey, message: Mapping[str, object]) -> Any:
+    async def share_coordinator(
+        self,
+        key: str,
+        call: Call[ShareStates[Value]],
+        message: Mapping[str, object],
+    ) -> Value:
         """Return the share coordinator's response about a share partition.
 
         Args:
@@ -148,9 +169,9 @@ class Transport:
             KafkaError: the partition's error, or a timeout.
         """
 
-        async def ask() -> Any:
+        async def ask() -> Value:
             connection = await self._cluster.share_coordinator(key)
-            answer = await connection.request(api_key, message)
+            answer = await connection.request(call, message)
             return accept(answer.results[0].partitions[0])
 
         return await self._try(ask)
@@ -168,8 +189,10 @@ class Transport:
 
     async def topic_names(self) -> list[str]:
         """Return the names of all visible topics, sorted; raise KafkaError."""
-        answer = await self.any(ApiKey.METADATA, {"topics": None, "allow_auto_topic_creation": False})
-        return sorted(topic.name for topic in answer.topics if not topic.error_code)
+        answer = await self.any(calls.METADATA, {"topics": None, "allow_auto_topic_creation": False})
+        return sorted(
+            topic.name for topic in answer.topics if topic.name is not None and not topic.error_code
+        )
 
     async def wait_for_topic(self, topic: str) -> None:
         """Wait until a broker shows a new topic; raise KafkaError after a timeout."""
@@ -186,7 +209,7 @@ class Transport:
 
     async def features(self) -> dict[str, tuple[int, int]]:
         """Return each feature's level, and the highest that the broker supports; raise KafkaError."""
-        answer = await self.any(ApiKey.API_VERSIONS, SOFTWARE)
+        answer = await self.any(calls.API_VERSIONS, SOFTWARE)
         levels = {each.name: each.max_version_level for each in getattr(answer, "finalized_features", ())}
         highest = {each.name: each.max_version for each in getattr(answer, "supported_features", ())}
         return {name: (levels.get(name, 0), highest.get(name, 0)) for name in {*levels, *highest}}
@@ -237,7 +260,7 @@ class Transport:
                 "session_epoch": -1,
                 "topics": [{"topic_id": ids[partition.topic], "partitions": [asked]}],
             }
-            answer: FetchResponse = await self._ask_node(leader, ApiKey.FETCH, message)
+            answer = await self._ask_node(leader, calls.FETCH, message)
             return accept(answer.responses[0].partitions[0], on_topic("READ", partition.topic))
 
         return await self._try(ask)
@@ -260,7 +283,7 @@ class Transport:
                 "timeout_ms": self._settings.request_timeout_ms,
                 "topic_data": [{"name": partition.topic, "partition_data": [batch]}],
             }
-            answer: ProduceResponse = await self._ask_node(leader, ApiKey.PRODUCE, message)
+            answer = await self._ask_node(leader, calls.PRODUCE, message)
             part = answer.responses[0].partition_responses[0]
             return accept(part, on_topic("WRITE", partition.topic)).base_offset
 
@@ -283,15 +306,13 @@ class Transport:
         """End all connections."""
         await self._cluster.close()
 
-    async def _ask_node(self, node: int, api_key: ApiKey, message: Mapping[str, object]) -> Any:
+    async def _ask_node(self, node: int, call: Call[Response], message: Mapping[str, object]) -> Response:
         connection = await self._cluster.connect(node)
-        return accept(await connection.request(api_key, message))
+        return accept(await connection.request(call, message))
 
     async def _topics(self, names: Iterable[str]) -> Sequence[MetadataResponseTopic]:
         asked = [{"name": name} for name in sorted(set(names))]
-        answer: MetadataResponse = await self.any(
-            ApiKey.METADATA, {"topics": asked, "allow_auto_topic_creation": False}
-        )
+        answer = await self.any(calls.METADATA, {"topics": asked, "allow_auto_topic_creation": False})
         for topic in answer.topics:
             if topic.error_code:
                 raise refused_topic(topic.name or "", topic.error_code)
@@ -331,7 +352,7 @@ class Transport:
             "topics": [{"name": name, "partitions": some} for name, some in topics.items()],
             "timeout_ms": self._settings.request_timeout_ms,
         }
-        answer = await self._ask_node(node, ApiKey.LIST_OFFSETS, message)
+        answer = await self._ask_node(node, calls.LIST_OFFSETS, message)
         return {
             TopicPartition(topic.name, part.partition_index): accept(
                 part, on_topic("DESCRIBE", topic.name)

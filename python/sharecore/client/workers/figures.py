@@ -7,7 +7,7 @@ import weakref
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sharecore.client.workers.health import NOT_RUNNING, Health
 
@@ -157,7 +157,7 @@ def _added_up(several: Iterable[Figures]) -> tuple[list[tuple[str, float]], floa
 
 _lock = threading.Lock()
 _known: weakref.WeakSet[Figures] = weakref.WeakSet()
-_registered: weakref.WeakSet[Any] = weakref.WeakSet()
+_registered: weakref.WeakSet[CollectorRegistry] = weakref.WeakSet()
 """The registries with the workers' metrics."""
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from socketserver import BaseServer, TCPServer, ThreadingMixIn
-from typing import Any
 
 from sharecore.client.workers.figures import register_worker_metrics
 from sharecore.client.workers.health import Health
@@ -20,6 +19,8 @@ _CONNECTIONS_MAX = 16
 _POLL_SECONDS = 0.1
 _REQUEST_SECONDS_MAX = 5.0
 _PATHS = "/livez /healthz /readyz /metrics"
+
+_Request = socket.socket | tuple[bytes, socket.socket]
 
 
 class HealthServer(ThreadingMixIn, TCPServer):
@@ -74,16 +75,18 @@ class HealthServer(ThreadingMixIn, TCPServer):
 
     # connections are bounded, in number and in time
 
-    def verify_request(self, request: Any, client_address: Any) -> bool:
+    def verify_request(self, request: _Request, client_address: object) -> bool:
         """Return whether another connection is allowed."""
+        assert isinstance(request, socket.socket)
         with self._lock:
             if len(self._open) >= _CONNECTIONS_MAX:
                 return False
             self._open[request] = time.monotonic()
         return True
 
-    def shutdown_request(self, request: Any) -> None:
+    def shutdown_request(self, request: _Request) -> None:
         """Forget an ended connection."""
+        assert isinstance(request, socket.socket)
         with self._lock:
             self._open.pop(request, None)
         super().shutdown_request(request)
@@ -98,7 +101,7 @@ class HealthServer(ThreadingMixIn, TCPServer):
                 # its thread notices, and closes it
                 request.shutdown(socket.SHUT_RDWR)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: _Request, client_address: object) -> None:
         """Ignore connections that break off."""
 
 
@@ -106,7 +109,7 @@ class _Answers(BaseHTTPRequestHandler):
     timeout = _REQUEST_SECONDS_MAX
     server_version, sys_version = "sharecore", ""
 
-    def __init__(self, request: Any, client_address: Any, server: BaseServer) -> None:
+    def __init__(self, request: _Request, client_address: object, server: BaseServer) -> None:
         assert isinstance(server, HealthServer)
         self._serves = server
         super().__init__(request, client_address, server)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 from enum import Enum
-from typing import Any
 
 from sharecore._core import Record
 from sharecore.client.keeper import Kept
@@ -73,7 +72,7 @@ class Job:
         self.minutes_logged = 0
         self.others = (0, 0)
         """How many jobs had succeeded, and failed at their first attempt, when this one first failed."""
-        self.told: tuple[int, str, bool, dict[str, Any]] | None = None
+        self.told: tuple[int, str, bool, dict[str, object]] | None = None
         """Level, event, whether with traceback, and fields to log once the broker has responded."""
         self.task: asyncio.Task[BaseException | None] | None = None
         self.timer: asyncio.TimerHandle | None = None

@@ -42,7 +42,7 @@ from sharecore.client.workers.lanes import Order
 from sharecore.client.workers.log import WorkerLog
 from sharecore.client.workers.retry import Backoff
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 
 if TYPE_CHECKING:
     from sharecore.protocol.received import MetadataResponse, MetadataResponseTopic
@@ -194,7 +194,7 @@ class _Preparation:
 
     async def _metadata(self, topics: list[dict[str, str]] | None) -> Sequence[MetadataResponseTopic]:
         message = {"topics": topics, "allow_auto_topic_creation": False}
-        answer: MetadataResponse = await self._transport.any(ApiKey.METADATA, message)
+        answer: MetadataResponse = await self._transport.any(calls.METADATA, message)
         return answer.topics
 
     async def _create(self, name: str) -> None:

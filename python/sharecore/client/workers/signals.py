@@ -9,12 +9,11 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any
 
 from sharecore.client.workers.worker import Worker
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_Previous = dict[int, Any]
+_Previous = dict[int, Callable[[int, FrameType | None], object] | int | None]
 _installed: list[_Previous] = []
 """The previous signal handlers; at most one entry, in this process and, until its fork is over, in a child.
 """

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import ApiKey
+from sharecore.protocol.calls import Call
 from sharecore.tier.forward.shapes import Fields, Message
 
 logger = logging.getLogger(__name__)
@@ -154,9 +155,8 @@ class Line:
                     f"{request.api_key.name}"
                 )
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
-            connection.send(
-                request.api_key, request.message, answered, wait_ms=request.wait_ms, newest=request.version
-            )
+            call: Call[Message] = Call(request.api_key)
+            connection.send(call, request.message, answered, wait_ms=request.wait_ms, newest=request.version)
         except KafkaError as error:
             _end(answer, Lost(error, sent=False))
 

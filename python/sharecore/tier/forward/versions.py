@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sharecore.broker.served import Served
 from sharecore.errors import KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import ApiKey, calls
 from sharecore.upstream import Upstream
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ async def ask_offers(upstream: Upstream) -> list[Offer]:
 
 async def _ask(upstream: Upstream, node: int) -> Offer:
     connection = await upstream.connect(node, "ask")
-    answer: Any = await connection.request(ApiKey.API_VERSIONS, _SOFTWARE, newest=_WITH_FEATURES)
+    answer = await connection.request(calls.API_VERSIONS, _SOFTWARE, newest=_WITH_FEATURES)
     return Offer(
         {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys},
         {each.name: each.max_version_level for each in getattr(answer, "finalized_features", ())},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from sharecore.broker.cluster import Node
 from sharecore.client.settings import ConnectionSettings, read_connection_settings
@@ -13,9 +13,9 @@ from sharecore.config import BrokerConfig, Listener
 from sharecore.config.tier import INTER_NODE_PREFIX
 from sharecore.errors import ConfigError
 from sharecore.protocol import ApiKey
+from sharecore.protocol.calls import Call
 
-if TYPE_CHECKING:
-    from sharecore.tier.persister import ShareStateAnswer
+Response = TypeVar("Response")
 
 _VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.API_VERSIONS: (0, 4),
@@ -89,8 +89,8 @@ class Peers:
         self._connections = _Connections(settings, _VERSIONS)
 
     async def ask(
-        self, node: int, api_key: ApiKey, message: dict[str, object], check: Callable[[], None]
-    ) -> ShareStateAnswer:
+        self, node: int, call: Call[Response], message: dict[str, object], check: Callable[[], None]
+    ) -> Response:
         """Return the answer of a node.
 
         Args:
@@ -104,8 +104,7 @@ class Peers:
         if not connection.ready:
             await connection.prepare()
         check()
-        answer: ShareStateAnswer = await connection.request(api_key, message)
-        return answer
+        return await connection.request(call, message)
 
     async def close(self) -> None:
         """End all connections."""

@@ -17,7 +17,7 @@ from sharecore.client.settings import read_connection_settings
 from sharecore.clock import SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError, ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
 from sharecore.tier.membership.view import FIRST_NODE_ID
 from sharecore.tier.names import group_of, settings_topic
 from sharecore.tier.settings.own_topics import WrongSetting, find_wrong
@@ -167,9 +167,7 @@ class Operator:
         async def ask() -> received.DescribeGroupsDescribedGroup:
             connection = await self.upstream.coordinator(GROUP, group, "ask")
             message = {"groups": [group], "include_authorized_operations": False}
-            answer: received.DescribeGroupsResponse = await connection.request(
-                ApiKey.DESCRIBE_GROUPS, message
-            )
+            answer: received.DescribeGroupsResponse = await connection.request(calls.DESCRIBE_GROUPS, message)
             (found,) = answer.groups
             if found.error_code and found.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise refusal(found.error_code, "to describe group", group, "Describe")
