@@ -14,7 +14,8 @@ from sharecore.admin.waiting import Waiting, describe_reason, waiting_of
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.protocol import ApiKey
+from sharecore.protocol import calls
+from sharecore.protocol.calls import Call
 
 PARTITION = TopicPartition("jobs", 0)
 HELD_BACK, WAITS = "sharecore.held.back", "sharecore.waiting.jobs.0"
@@ -40,8 +41,8 @@ class Brokers:
     async def nodes(self) -> list[int]:
         return [*range(len(self._answers))]
 
-    async def node(self, node: int, api_key: ApiKey, message: Any) -> Any:
-        assert api_key is ApiKey.DESCRIBE_CONFIGS
+    async def node(self, node: int, call: Call[Any], message: Any) -> Any:
+        assert call is calls.DESCRIBE_CONFIGS
         found = self._answers[node]
         if isinstance(found, BaseException):
             raise found
