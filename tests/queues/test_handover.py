@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,9 +15,12 @@ from tests.harness.queue_members import GROUP, JAVA, RDKAFKA, TOPIC, java_member
 from tests.harness.tier import LIBS, SMALL, Nodes
 from tests.queues.test_stock_clients import AT_ONCE, PARTITIONS, produce_some, wait_until
 
+from sharecore.admin import BlockingAdmin
+
 pytestmark = pytest.mark.timeout(600)
 BACKOFF_S = 0.5
 ROUNDS = 6
+PATIENCE_S = 60
 NEWEST_JAVA = "java 4.4.0"
 
 
@@ -26,6 +30,15 @@ def upstream(tmp_path: Path) -> Iterator[Broker]:
     made.start()
     yield made
     made.kill()
+
+
+def _reasons(bootstrap: str) -> set[str]:
+    """Return why records of the group wait, which has no members."""
+    with BlockingAdmin(bootstrap_servers=bootstrap) as admin:
+        behind = [each.partition for each in admin.offsets(GROUP) if each.lag]
+        found = admin.waiting_of(GROUP, behind)
+    assert not found.missing
+    return {each["reason"] for reasons in found.partitions.values() for each in reasons}
 
 
 @pytest.mark.parametrize("cache_bytes", ["67108864", "0"], ids=["with a cache", "without"])
@@ -62,6 +75,14 @@ def test_nothing_is_out_of_order_nor_early_over_handovers(
                 assert node.terminate() == 0
                 node.start()
             wait_until(lambda: ledger.places() >= ledger.sent.keys(), ledger)
+        produce_some(upstream.bootstrap, Ledger(), 0)
+        for node in nodes.made:
+            assert node.terminate() == 0
+            node.start()
+        until = time.monotonic() + PATIENCE_S
+        while (said := _reasons(bootstrap)) != {"idle"}:
+            assert time.monotonic() < until, said
+            time.sleep(0.2)
     finally:
         nodes.kill()
     assert ledger.out_of_order(whole=False) == []

@@ -75,9 +75,9 @@ def _show_partitions(
     for (topic, partition), reasons in waiting.partitions.items():
         for reason in reasons:
             name = reason["reason"]
-            if name in _COUNTED:
+            if name in _COUNTED and "records" in reason:
                 records[topic, name] += _number(reason, "records")
-            elif name == "takeover":
+            elif name in ("takeover", "idle"):
                 records[topic, name] += lags.get(TopicPartition(topic, partition), 0)
             full[topic] += name == "window"
             kept[topic] += _number(reason, "records") if name == "kept" else 0

@@ -210,7 +210,8 @@ def _words(reason: Reason) -> str:
         case "idle":
             returned = reason.get("returned", 0)
             then = f"; a back-off begins then for {counted(returned, 'record')} delivered before"
-            return f"{records} until a member fetches from it{then if returned else ''}"
+            which = records if "records" in reason else "no records"
+            return f"{which} until a member fetches from it{then if returned else ''}"
         case "window":
             return f"no new records: {reason['setting']}={reason['limit']} is reached"
         case "kept":

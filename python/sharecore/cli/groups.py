@@ -156,7 +156,7 @@ def describe(
 
 def _look_at(admin: BlockingAdmin, name: str) -> tuple[ShareGroup, list[PartitionOffset], Waiting, str]:
     described, offsets = admin.describe(name), admin.offsets(name)
-    waiting = admin.waiting_of(name, [each.partition for each in offsets])
+    waiting = admin.waiting_of(name, [each.partition for each in offsets if each.lag != 0])
     return described, offsets, waiting, _dead_letters(admin, name)
 
 

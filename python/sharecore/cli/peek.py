@@ -78,7 +78,7 @@ def peek(
             peeked = await look(
                 transport, group, topic, partitions=partition or (), max_records=count, settled=settled
             )
-            places = [each.partition for each in peeked]
+            places = [each.partition for each in peeked if each.records]
             return peeked, Waiting() if is_json else await waiting_of(transport, group, places)
 
         is_json = "json" in (lines, output)

@@ -76,7 +76,12 @@ async def group_view(looker: Looker, group_id: str, topic: str, first: int) -> J
     windows = await windows_of(looker, group_id, topic, shown) if shown else {}
     unknown = [TopicPartition(topic, each) for each in shown if _log_end(windows.get(each)) is None]
     ends = await looker.transport.offsets_for(unknown, LATEST_TIMESTAMP)
-    waiting = await looker.admin.waiting_of(group_id, [TopicPartition(topic, each) for each in shown])
+    behind = [
+        TopicPartition(topic, each.partition)
+        for each in partitions
+        if each.topic == topic and each.partition in shown and each.lag != 0
+    ]
+    waiting = await looker.admin.waiting_of(group_id, behind)
     return {
         "group": asdict(figures),
         "topics": topics,

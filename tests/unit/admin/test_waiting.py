@@ -102,6 +102,7 @@ def test_a_cluster_that_knows_no_reasons_says_so_once() -> None:
         ({"reason": "backoff"}, "0 records in back-off"),
         ({"reason": "order"}, "order"),
         ({"reason": "backoff", "records": 1, "dueMs": "soon"}, "backoff"),
+        ({"reason": "idle"}, "no records until a member fetches from it"),
         ({"reason": "idle", "records": 2}, "2 records until a member fetches from it"),
         (
             {"reason": "idle", "records": 2, "returned": 1},

@@ -5,6 +5,7 @@ ListConfigResources: resources with configurations.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sharecore.broker.handlers.configs.loggers import logger_entries
@@ -110,9 +111,10 @@ def _describe(
     answer = _nothing(resource)
     try:
         rights.require(resource.resource_type, resource.resource_name)
-        entries = _entries(context, resource.resource_type, resource.resource_name)
+        wanted = set(resource.configuration_keys or ())
+        entries = _entries(context, resource.resource_type, resource.resource_name, wanted)
         if resource.resource_type == ResourceType.GROUP and resource.configuration_keys:
-            entries += letter_entries(context.broker, resource.resource_name)
+            entries += letter_entries(context.broker, resource.resource_name, wanted)
             if HELD_BACK in resource.configuration_keys:
                 entries.append(held_back_entry(context.broker, resource.resource_name))
             entries += yield from _of_partitions(context, resource)
@@ -124,7 +126,6 @@ def _describe(
             entries += copy_entries(context.broker) if resource.resource_name else []
     except KafkaError as error:
         return answer | {"error_code": error.code, "error_message": error.message}
-    wanted = set(resource.configuration_keys or ())
     configs = []
     for entry in entries:
         # for Kafka, an empty list means all keys, like null
@@ -144,7 +145,8 @@ def _trim(entry: Entry, request: messages.DescribeConfigsRequest) -> Entry:
     return entry
 
 
-def _entries(context: RequestContext, resource_type: int, name: str) -> list[Entry]:
+def _entries(context: RequestContext, resource_type: int, name: str, wanted: Collection[str]) -> list[Entry]:
+    """Return the settings of a resource, perhaps only those in `wanted`, if it names any."""
     broker = context.broker
     if resource_type == ResourceType.TOPIC:
         check_name(name)
@@ -164,7 +166,7 @@ def _entries(context: RequestContext, resource_type: int, name: str) -> list[Ent
     if resource_type == ResourceType.GROUP:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return group_entries(broker, broker.configs.get(ResourceType.GROUP, name))
+        return group_entries(broker, broker.configs.get(ResourceType.GROUP, name), wanted)
     if resource_type == ResourceType.CLIENT_METRICS:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -150,11 +150,13 @@ def _altered(names: Iterable[str], settings: Mapping[str, str], source: ConfigSo
     return entries
 
 
-def group_entries(broker: Services, overrides: Mapping[str, str]) -> list[Entry]:
-    """Return all settings of a group."""
+def group_entries(
+    broker: Services, overrides: Mapping[str, str], wanted: Collection[str] = ()
+) -> list[Entry]:
+    """Return all settings of a group, or those of them in `wanted`."""
     entries = []
     for name, (_, key) in group_keys().items():
-        if _hidden(name, key, overrides):
+        if (wanted and name not in wanted) or _hidden(name, key, overrides):
             continue
         values: list[Value] = []
         if name in overrides:
@@ -178,8 +180,10 @@ def client_metrics_entries(overrides: Mapping[str, str]) -> list[Entry]:
     return entries
 
 
-def letter_entries(broker: Services, group_id: str) -> list[Entry]:
+def letter_entries(broker: Services, group_id: str, wanted: Container[str]) -> list[Entry]:
     """Return a group's dead-letter counters since startup, which are reported only by name."""
+    if not any(name in wanted for name in (LETTERS_WRITTEN, LETTERS_MISSING, LETTERS_TROUBLE)):
+        return []
     counts = broker.share.dead_letters.counts.get(group_id)
     shown = {
         LETTERS_WRITTEN: ("Dead letters that were written since the broker started.", "letters"),

@@ -61,26 +61,29 @@ def waiting_text(broker: Services, leader: SharePartition, engine: Engine) -> st
 
 
 def idle_text(broker: Services, group_id: str, topic: Topic, partition: int) -> str | None:
-    """Return, as JSON, that no member fetches from a share partition with records.
+    """Return, as JSON, that no member fetches from a share partition, unless it is known to have no records.
 
     Its state is not loaded, so what else they wait for is not known. None if another broker leads it.
     """
-    log = topic.partitions[partition]
-    if not log.is_known or not broker.share.partitions.lacks(group_id, topic.topic_id, partition):
+    if not broker.share.partitions.lacks(group_id, topic.topic_id, partition):
         return None
     state = broker.share.coordinator.look(SharePartitionKey(group_id, topic.topic_id, partition))
     if state is None or state.start_offset < 0:
         return None
-    complete = state.start_offset + max(0, state.delivery_complete_count)
-    records = max(0, log.high_watermark - complete)
-    reason: Reason = {"reason": "idle", "records": records}
+    log, reason = topic.partitions[partition], Reason(reason="idle")
+    # nobody follows a log of an upstream cluster for a share partition that is not loaded
+    if log.is_known:
+        complete = state.start_offset + max(0, state.delivery_complete_count)
+        reason["records"] = max(0, log.high_watermark - complete)
+        if not reason["records"]:
+            return "[]"
     if broker.share.partitions.config(group_id).share_retry_backoff_ms:
         reason["returned"] = sum(
             last - first + 1
             for first, last, status, deliveries in unpack_batches(state.batches())
             if status in _NOT_FINISHED and deliveries
         )
-    return json.dumps([reason] if records else [])
+    return json.dumps([reason])
 
 
 def held_back_text(broker: Services, group_id: str) -> str:
