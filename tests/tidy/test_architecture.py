@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import tomllib
 from tests.tidy.tree import PACKAGE, ROOT, nodes, text
 
 from sharecore import _core
@@ -53,8 +54,32 @@ def test_a_room_imports_what_the_table_says(room: str) -> None:
     assert sorted(imported(room)) == sorted(table()[room] - EVERYWHERE), "docs/architecture.md, Modules"
 
 
+def crates() -> dict[str, set[str]]:
+    """By crate, which of the others it depends on."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "rust").glob("*/Cargo.toml")):
+        needed = tomllib.loads(path.read_text()).get("dependencies", {})
+        found[path.parent.name] = {
+            name.removeprefix("sharecore-") for name in needed if name.startswith("sharecore-")
+        }
+    return found
+
+
+def test_the_table_has_every_crate_with_its_dependencies() -> None:
+    rows = re.findall(r"^\| `rust/([\w-]+)` \| [^|]* \| ([^|]*) \|$", PAGE, re.MULTILINE)
+    shown = {name: set() if needed == "nothing" else set(needed.split(", ")) for name, needed in rows}
+    assert shown == crates(), "docs/architecture.md, Modules"
+
+
+@pytest.mark.parametrize("room", ["broker", "tier", "client", "coordinator"])
+def test_the_table_names_the_packages_of_a_large_room(room: str) -> None:
+    (row,) = re.findall(rf"^\| `sharecore\.{room}` \| ([^|]*) \|", PAGE, re.MULTILINE)
+    packages = {path.parent.name for path in (PACKAGE / room).glob("*/__init__.py")}
+    assert {name for name in packages if f"`{name}/`" not in row} == set()
+
+
 def test_every_file_that_the_page_names_is_there() -> None:
-    names = set(re.findall(r"`((?:\w+/)+\w+\.py)`", PAGE))
+    names = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|rs))`", PAGE))
     assert len(names) >= 5, "the walk of one acknowledgement"
     assert [name for name in names if not (PACKAGE / name).exists() and not (ROOT / name).exists()] == []
 
