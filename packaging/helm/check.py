@@ -31,6 +31,7 @@ REFUSED = [
     (["networkPolicy.enabled=perhaps"], "enabled"),
     (["broker.home.url=file:///mnt"], "url"),
     (["broker.home.standby=2"], "standby"),
+    (["broker.home.cacheBytes=1000"], "cacheBytes"),
 ]
 URL = "broker.home.url=s3://backups/queue"
 ALONE = [URL, "broker.home.standby=false"]

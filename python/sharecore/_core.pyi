@@ -19,11 +19,11 @@ __all__ = [
     "MemoryBucket", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
     "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules", "Sessions",
     "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook", "ShareSession",
-    "ShareStateFold", "Socket", "Sockets", "StagedBatch", "Staging", "Standby", "StateContent",
-    "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts", "WaitingReasons",
-    "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url", "call_by_name", "combine",
-    "combine_state_batches", "crc32c", "damaged_batches", "decode_columns", "decode_records",
-    "decode_share_state", "decompress", "encode_batch", "encode_records", "has_own_data",
+    "ShareStateFold", "SimulatedCache", "Socket", "Sockets", "StagedBatch", "Staging", "Standby",
+    "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts",
+    "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
+    "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
+    "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records", "has_own_data",
     "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
     "observe_partitions", "plant_bug", "plant_mistake", "prepare_home", "probe_bucket", "reaches_s3",
     "read_request_header", "restore_bucket", "settle", "skip_tagged_fields", "survey_store",
@@ -2023,6 +2023,7 @@ class MemoryBucket:
         path: str | PathLike[str],
     ) -> Standby: ...
     def home_nodes(self, reach: _Reach) -> HomeNodes: ...
+    def cache(self, reach: _Reach, bytes: int) -> SimulatedCache: ...
     def prepare_home(
         self,
         reach: _Reach,
@@ -2030,8 +2031,13 @@ class MemoryBucket:
         cluster_id: str | None,
         proposed: str,
         standby: Standby | None = ...,
+        is_bounded: bool = ...,
     ) -> tuple[Literal["empty", "local", "bucket"], str | None, int, int, int]:
         """As `prepare_home`; raise OSError where the bucket cannot be read."""
+
+@final
+class SimulatedCache:
+    """A bound on the local disk of a simulated machine. Not in published wheels."""
 
 @final
 class BucketCall:
@@ -2174,6 +2180,7 @@ class Store:
         history_ms: int,
         linger_ms: int,
         puts_per_second: int,
+        cache: SimulatedCache | None = ...,
     ) -> Store:
         """Return a store without threads that confirms what its bucket has. Not in wheels."""
     def step_bucket(self, now_ms: int, wall_ms: int) -> int | None:
@@ -2327,6 +2334,8 @@ class Store:
     @property
     def maintenance_error(self) -> str | None:
         """Why the last attempt to seal or rewrite segments failed, if it did."""
+    def evicted_segments(self) -> tuple[int, int]:
+        """Return how many segments are evicted, and the bytes of batches that only the bucket has."""
     def keep_local(self, logs: Sequence[int]) -> None:
         """Keep the records of these logs on the local disk when segments are evicted, and fetch missing ones.
 

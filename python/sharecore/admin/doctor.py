@@ -168,7 +168,10 @@ def data_directory(directory: Path) -> list[Finding]:
         topics = list(storage.topics)
         partitions = sum(len(topic.partitions) for topic in topics)
         size = sum(log.size_bytes for topic in topics for log in topic.partitions)
-        found += _damage(storage, size)
+        evicted, remote = storage.store.evicted_segments()
+        found += _damage(storage, size - remote, has_all=not evicted)
+        if evicted:
+            found.append(_evicted(evicted, remote))
         what = f"{counted(len(topics), 'topic')} with {counted(partitions, 'partition')}"
         text = f"{what}, {size / 1e6:.1f} MB of record batches"
         found.append(Finding(about, "good", text))
@@ -197,8 +200,22 @@ def _share_state(directory: Path) -> list[Finding]:
     ]
 
 
-def _damage(storage: Storage, size: int) -> list[Finding]:
-    """Damaged record batches: among all where there are few, else among those of the broker's own topics."""
+def _evicted(segments: int, size: int) -> Finding:
+    text = (
+        f"{counted(segments, 'evicted segment')}: {size / 1e6:.1f} MB of record batches are only in the "
+        "bucket (sharecore.bucket.cache.bytes), and were not read; the indexes are intact"
+    )
+    advice = "`sharecore bucket restore` reads them all, into a new directory"
+    return Finding("data directory", "good", text, advice)
+
+
+def _damage(storage: Storage, size: int, *, has_all: bool) -> list[Finding]:
+    """Damaged record batches: among all where there are few, else among those of the broker's own topics.
+
+    Args:
+        size: bytes of batches in the directory.
+        has_all: no segment is evicted, so that `store check` can read all.
+    """
     about = "data directory"
     reads_all = size <= _READ_BYTES_MAX
     unread: dict[str, None] = {}
@@ -214,9 +231,8 @@ def _damage(storage: Storage, size: int) -> list[Finding]:
     found = [Finding(about, "bad", each, _REMEDY) for each in damage]
     if not reads_all:
         text = f"{size / 1e9:.1f} GB of records were not read through"
-        found.append(
-            Finding(about, "good", text, "sharecore store check reads all, while the broker is stopped")
-        )
+        advice = "sharecore store check reads all, while the broker is stopped" if has_all else ""
+        found.append(Finding(about, "good", text, advice))
     return found
 
 

@@ -106,10 +106,12 @@ def status(
     sharecore bucket status s3://backups/queue
     sharecore bucket status file:///mnt/backup --output json | jq .newest_ms
 
-    It reads the bucket alone, so it works without the broker. How far behind the copy is, its broker knows:
-    sharecore_bucket_behind_seconds among the metrics, and `sharecore doctor`. The cost is that of S3
-    Standard in us-east-1: what was written in the last hour, an hour of storage, and of a home the reads and
-    lists of its brokers.
+    It reads the bucket alone, so it works without the broker. The leader of a home with
+    sharecore.bucket.cache.bytes describes its local disk there every 10 minutes. How far behind the copy
+    is, its broker knows: sharecore_bucket_behind_seconds among the metrics, and `sharecore doctor`.
+
+    The cost is that of S3 Standard in us-east-1: what was written in the last hour, an hour of storage, and
+    of a home the reads and lists of its brokers.
 
     Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
 
@@ -135,6 +137,7 @@ def status(
             ("standbys", ", ".join(f"node {each}" for each in found.standbys) or "-"),
             ("epoch", known(found.epoch)),
             ("place", known(found.place)),
+            *_cache(found, now_ms),
             ("newest object", _moment(found.newest_ms, now_ms)),
             ("restores to any time since", _moment(found.oldest_ms, now_ms)),
             ("written in the last hour", f"{found.copied_last_hour:,}, {_rate(found, now_ms):.2f} a second"),
@@ -282,6 +285,16 @@ def _moment(at_ms: int | None, now_ms: int) -> str:
     seconds = max(now_ms - at_ms, 0) // 1000
     size, unit = next((each for each in _UNITS if seconds >= 2 * each[0]), (1, "s"))
     return f"{show_time(at_ms)}, {seconds // size} {unit} ago"
+
+
+def _cache(found: Contents, now_ms: int) -> list[tuple[str, str]]:
+    if found.cache is None:
+        return []
+    use, at_ms = found.cache
+    text = (
+        f"{use.local / 1e6:,.1f} of {use.bound / 1e6:,.1f} MB; {use.remote / 1e6:,.1f} MB only in the bucket"
+    )
+    return [("leader's disk", text), ("  as of", _moment(at_ms, now_ms))]
 
 
 def _leader(found: Contents, now_ms: int) -> str:

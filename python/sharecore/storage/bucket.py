@@ -22,7 +22,7 @@ from sharecore._core import (
     restore_bucket,
 )
 from sharecore.errors import ConfigError
-from sharecore.storage.described import decode_described
+from sharecore.storage.described import CacheUse, decode_described
 from sharecore.storage.identity import Identity, look_up, write_identity
 
 Outcome = Literal["passed", "wrong", "unanswered"]
@@ -314,6 +314,7 @@ class Contents:
         is_home: its answers wait for the bucket.
         has_ended: it has ended, and said so.
         standbys: other nodes that have described themselves lately.
+        cache: the leader's local disk as it described it last, and when; None without a bound.
         epoch: of the newest object of the journal; None if the journal is empty.
         place: of the newest object.
         newest_ms: when it was created.
@@ -333,6 +334,7 @@ class Contents:
     oldest_ms: int | None
     amounts: list[Amount]
     copied_last_hour: int
+    cache: tuple[CacheUse, int] | None = None
 
     @property
     def objects(self) -> int:
@@ -382,6 +384,11 @@ def inspect(place: BucketPlace, now_ms: int) -> Contents:
         for each in found
         if each is not None and each.node_id != leader and each.is_current(now_ms)
     ]
+    caches = (
+        (each.cache, each.at_ms)
+        for each in found
+        if each is not None and each.node_id == leader and each.cache
+    )
     return Contents(
         cluster_id,
         leader,
@@ -394,6 +401,7 @@ def inspect(place: BucketPlace, now_ms: int) -> Contents:
         oldest_ms,
         [Amount(*each) for each in amounts],
         recent,
+        next(caches, None),
     )
 
 

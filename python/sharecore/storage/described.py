@@ -14,6 +14,20 @@ _LISTENERS_MAX = 100
 _PORTS = range(1, 1 << 16)
 
 
+class CacheUse(NamedTuple):
+    """How a broker uses its local disk, in bytes.
+
+    Args:
+        bound: `sharecore.bucket.cache.bytes`.
+        local: sealed segments on the disk, and pieces of others.
+        remote: sealed segments that only the bucket has.
+    """
+
+    bound: int
+    local: int
+    remote: int
+
+
 class Described(NamedTuple):
     """A broker as it describes itself.
 
@@ -23,6 +37,7 @@ class Described(NamedTuple):
         rack: its rack, if any.
         at_ms: when it did, in milliseconds since 1970.
         epoch: its leader epoch if it leads; 0 if it stands by.
+        cache: its local disk; None without a bound, and of a standby.
     """
 
     node_id: int
@@ -30,6 +45,7 @@ class Described(NamedTuple):
     rack: str | None
     at_ms: int
     epoch: int = 0
+    cache: CacheUse | None = None
 
     def is_current(self, now_ms: int) -> bool:
         """Whether the broker has described itself lately; one that was lost has not.
@@ -58,7 +74,8 @@ def decode_described(node_id: int, body: bytes) -> Described | None:
         rack = None if found["rack"] is None else str(found["rack"])
         # brokers of earlier releases do not write their epoch
         epoch = int(found.get("epoch", 0))
-        described = Described(int(found["node_id"]), listeners, rack, int(found["at_ms"]), epoch)
+        cache = None if found.get("cache") is None else CacheUse(*map(int, found["cache"]))
+        described = Described(int(found["node_id"]), listeners, rack, int(found["at_ms"]), epoch, cache)
         # a lone surrogate cannot be sent
         "".join([rack or "", *listeners, *(host for host, _ in listeners.values())]).encode()
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):

@@ -49,7 +49,8 @@ class StoreTopics(Topics):
         self._keep_local = keep_local
         self._changing: set[str] = set()
         stored = list(stored_topics(catalog.scan(TOPIC_PREFIX)))
-        keep_local([log_id for name, _, log_ids in stored if name in INTERNAL_TOPICS for log_id in log_ids])
+        # all at once, and even if there are none: it allows the store to evict others
+        keep_local([log_id for name, _, log_ids in stored for log_id in self._internal(name, log_ids)])
         for name, topic_id, log_ids in stored:
             self._add(Topic(name, topic_id, self._logs(log_ids, name, topic_id)))
 
@@ -62,8 +63,7 @@ class StoreTopics(Topics):
         if settings:
             puts.append((config_key(ResourceType.TOPIC, name), encode_object(settings)))
         self._changing.add(name)
-        if name in INTERNAL_TOPICS:
-            self._keep_local(log_ids)
+        self._keep_local(self._internal(name, log_ids))
         try:
             await self._catalog.change(puts, create_logs=log_ids)
         finally:
@@ -83,8 +83,7 @@ class StoreTopics(Topics):
         added = [self._new_log_id() for _ in range(count - have)]
         log_ids = [log.log_id for log in store_logs(topic)] + added
         self._changing.add(name)
-        if name in INTERNAL_TOPICS:
-            self._keep_local(added)
+        self._keep_local(self._internal(name, added))
         try:
             await self._catalog.change([_entry(name, topic.topic_id, log_ids)], create_logs=added)
         finally:
@@ -115,6 +114,10 @@ class StoreTopics(Topics):
                 ErrorCode.REASSIGNMENT_IN_PROGRESS, f"Topic '{name}' is being changed; try again."
             )
         return topic
+
+    def _internal(self, name: str, log_ids: Sequence[int]) -> Sequence[int]:
+        """Return these logs if the topic is internal, else none."""
+        return log_ids if name in INTERNAL_TOPICS else ()
 
     def _logs(self, log_ids: list[int], name: str, topic_id: UUID) -> list[Log]:
         return [self._open_log(log_id, name, index, topic_id) for index, log_id in enumerate(log_ids)]

@@ -23,6 +23,8 @@ use crate::{
 
 /// How long closing waits in a home: writes that have not reached the bucket were never confirmed.
 const HOME_CLOSE_MS: u64 = 1000;
+/// The unit of holes in files of the usual file systems.
+const PAGE_BYTES: u64 = 4096;
 /// How often the thread checks whether the store was closed.
 const LOOK: Duration = Duration::from_secs(1);
 /// Minimum pause between two probes of a bucket that could not be reached.
@@ -108,6 +110,7 @@ fn bounded(settings: &Settings, bytes: u64) -> Result<CacheOptions, String> {
     let transport = Transport::start(settings)?;
     Ok(CacheOptions {
         bytes,
+        page_bytes: PAGE_BYTES,
         requests: EvictedRequests(Arc::new(move |what, reply| {
             transport.send(Call { id: 0, what }, move |_, answer| reply(answer));
         })),
@@ -228,6 +231,10 @@ pub(crate) fn is_proven(store: &Bound<'_, PyStore>, lease_ms: u64) -> bool {
 
 #[pymethods]
 impl PyStore {
+    fn evicted_segments(&self) -> (usize, u64) {
+        self.0.evicted_segments()
+    }
+
     #[allow(clippy::needless_pass_by_value)]
     fn keep_local(&self, py: Python<'_>, logs: Vec<u64>) -> PyResult<()> {
         py.detach(|| self.0.keep_local(&logs))

@@ -195,7 +195,9 @@ mod _core {
     use crate::share_state::{PyShareStateFold, decode_share_state, whole_batches};
     #[cfg(feature = "testing")]
     #[pymodule_export]
-    use crate::simulated_bucket::{PyBucketAnswer, PyBucketCall, PyMemoryBucket, plant_mistake};
+    use crate::simulated_bucket::{
+        PyBucketAnswer, PyBucketCall, PyMemoryBucket, PySimulatedCache, plant_mistake,
+    };
     #[cfg(feature = "testing")]
     #[pymodule_export]
     use crate::simulation::PyMemoryDisk;

@@ -9,7 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_bucket::mistakes::{self, Mistake};
 use sharecore_bucket::{Answer, Bucket, Call, HOME_WINDOW, MemoryBucket, What};
-use sharecore_store::{BackupOptions, Durability, Options, Standby, Store};
+use sharecore_store::{
+    BackupOptions, CacheOptions, Durability, EvictedRequests, Options, Reply, Standby, Store,
+};
 
 use crate::bucket::{HowPrepared, PyStandby, Watch, as_tuple};
 use crate::home_nodes::PyHomeNodes;
@@ -71,12 +73,26 @@ impl PyMemoryBucket {
         PyStandby::watching(watch, Some(&path))
     }
 
+    fn cache(&self, reach: Py<PyAny>, bytes: u64) -> PySimulatedCache {
+        let way = Mutex::new(self.way(reach));
+        let ask = move |what, reply: Reply| {
+            let answer = way.lock().unwrap_or_else(PoisonError::into_inner).ask(what);
+            reply(answer);
+        };
+        PySimulatedCache(CacheOptions {
+            bytes,
+            // simulated segments are small
+            page_bytes: 16,
+            requests: EvictedRequests(Arc::new(ask)),
+        })
+    }
+
     fn home_nodes(&self, reach: Py<PyAny>) -> PyHomeNodes {
         PyHomeNodes::of("the bucket".into(), Box::new(self.way(reach)))
     }
 
-    #[pyo3(signature = (reach, path, cluster_id, proposed, standby = None))]
-    #[allow(clippy::needless_pass_by_value)]
+    #[pyo3(signature = (reach, path, cluster_id, proposed, standby = None, is_bounded = false))]
+    #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
     fn prepare_home(
         &self,
         py: Python<'_>,
@@ -85,18 +101,23 @@ impl PyMemoryBucket {
         cluster_id: Option<String>,
         proposed: String,
         standby: Option<Py<PyStandby>>,
+        is_bounded: bool,
     ) -> PyResult<HowPrepared> {
         let mut way = self.way(reach);
         let standby = standby.as_ref().map(Py::get);
         let prepared = py.detach(|| {
             let cluster = (cluster_id.as_deref(), proposed.as_str());
             let read = standby.map(|it| &*it.read);
-            sharecore_store::prepare_home(&mut way, &path, cluster, read, false, &mut |_| {})
+            sharecore_store::prepare_home(&mut way, &path, cluster, read, is_bounded, &mut |_| {})
         });
         let prepared = prepared.map_err(|error| PyOSError::new_err(error.to_string()))?;
         Ok(as_tuple(prepared, standby))
     }
 }
+
+/// A bound on the local disk of a simulated machine.
+#[pyclass(name = "SimulatedCache", module = "sharecore._core", frozen)]
+pub(crate) struct PySimulatedCache(CacheOptions);
 
 impl PyMemoryBucket {
     fn way(&self, reach: Py<PyAny>) -> Way {
@@ -184,7 +205,7 @@ impl Bucket for Way {
 #[pymethods]
 impl PyStore {
     #[staticmethod]
-    #[pyo3(signature = (path, *, standby, cluster_id, node_id, writer, segment_bytes, cache_bytes, staging_bytes, object_bytes, part_bytes, objects_max, history_ms, linger_ms, puts_per_second))]
+    #[pyo3(signature = (path, *, standby, cluster_id, node_id, writer, segment_bytes, cache_bytes, staging_bytes, object_bytes, part_bytes, objects_max, history_ms, linger_ms, puts_per_second, cache = None))]
     #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
     fn stepped_home(
         path: PathBuf,
@@ -201,6 +222,7 @@ impl PyStore {
         history_ms: i64,
         linger_ms: u64,
         puts_per_second: u64,
+        cache: Option<&Bound<'_, PySimulatedCache>>,
     ) -> PyResult<Self> {
         let mut bucket = BackupOptions {
             cluster_id,
@@ -214,6 +236,7 @@ impl PyStore {
             puts_per_second,
             window: HOME_WINDOW,
             close_ms: 0,
+            cache: cache.map(|it| it.get().0.clone()),
             ..BackupOptions::default()
         };
         standby.get().pass_on(&mut bucket);

@@ -78,6 +78,15 @@ impl File {
         matches!(self, Self::Evicted(file) if length > 0 && file.waits(&(at..at + length)))
     }
 
+    /// Whether a read of `from` to `end` may be extended to `further`: not from what an evicted segment has kept into what
+    /// only the bucket has.
+    pub(crate) fn reads_along(&self, from: u64, end: u64, further: u64) -> bool {
+        match self {
+            Self::System(_) | Self::Memory(_) => true,
+            Self::Evicted(file) => !file.keeps(&(from..end)) || file.keeps(&(from..further)),
+        }
+    }
+
     pub(crate) fn set_len(&self, size: u64) -> io::Result<()> {
         match self {
             Self::System(file) => file.set_len(size),

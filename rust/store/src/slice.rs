@@ -275,7 +275,8 @@ impl Span {
     }
 
     /// How far to read from `from`.
-    fn end(file: &Arc<File>, from: u64, mut end: u64, later: &[Piece]) -> u64 {
+    fn end(file: &Arc<File>, from: u64, first_end: u64, later: &[Piece]) -> u64 {
+        let mut end = first_end;
         for piece in later {
             match piece {
                 Piece::Disk {
@@ -287,7 +288,8 @@ impl Span {
                     && *len <= Self::PIECE_MAX
                     && *at >= end
                     && *at - end <= Self::GAP_MAX
-                    && at + *len as u64 - from <= Self::BYTES_MAX =>
+                    && at + *len as u64 - from <= Self::BYTES_MAX
+                    && file.reads_along(from, first_end, at + *len as u64) =>
                 {
                     end = at + *len as u64;
                 }

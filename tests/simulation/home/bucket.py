@@ -39,6 +39,17 @@ class Way:
         self._machine.spend(seconds)
 
 
+class EvictedWay(Way):
+    """The way of reads of evicted segments: threads may wait for the bucket, the event loop may not."""
+
+    def ask(self, requests: Sequence[tuple[str, str]]) -> list[str | None]:
+        if not self._machine.may_wait:
+            names = ", ".join(name for _, name in requests)
+            self._bucket.story_of_loop(self._machine, names)
+        self._bucket.evicted_reads += 1
+        return super().ask(requests)
+
+
 class SimulatedBucket:
     """A bucket that several machines reach, each on a way of its own.
 
@@ -48,6 +59,7 @@ class SimulatedBucket:
         held_until: by node, until when answers do not reach it, though its requests reach the bucket.
         absent_until: until when reads may miss what is there (a negative cache).
         is_calm: nothing is lost, and nothing takes long.
+        evicted_reads: requests for pieces of evicted segments.
     """
 
     def __init__(self, world: HomeWorld) -> None:
@@ -56,11 +68,16 @@ class SimulatedBucket:
         self.held_until: dict[int, float] = {}
         self.absent_until = 0.0
         self.is_calm = True
+        self.evicted_reads = 0
         self._world = world
         self._chance = world.chance("bucket")
         self._under_way: list[tuple[float, int, HomeProcess | None, Callable[[], object]]] = []
         self._number = 0
         self._outside = copy_context()
+
+    def story_of_loop(self, machine: HomeMachine, names: str) -> None:
+        """Report that an event loop waits for the bucket."""
+        self._world.story.broken("an event loop waits for the bucket", f"{machine.site} reads {names}")
 
     def begin(self) -> None:
         """From now on the way to the bucket has the faults of the plan."""

@@ -6,7 +6,7 @@ Mistakes about the bucket's protocol that only the store's own tests can show ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,10 +15,12 @@ from tests.simulation.canaries import Canary, Patch, _instead
 from sharecore._core import plant_mistake
 from sharecore.broker.lobby.standing import Standing
 from sharecore.broker.store.home_watch import HomeWatch
+from sharecore.storage.store_topics import StoreTopics
 
 MEMBERS = "members,transactions,idempotent"
 LOSSES = f"{MEMBERS},kills,lost disks,stops"
 CUTS = f"{LOSSES},pauses,bucket cuts,held answers,lost requests,late requests,slow bucket"
+LITTLE = f"{CUTS},little disk"
 
 
 def _mistake(name: str) -> Patch:
@@ -46,6 +48,11 @@ def _stays(self: HomeWatch, status: Any) -> None:
     """Keep serving after another broker has become the leader."""
 
 
+def _none_internal(self: StoreTopics, name: str, log_ids: Sequence[int]) -> Sequence[int]:
+    """Let the records of internal topics leave the disk."""
+    return ()
+
+
 MISTAKES = {
     "claims swept": LOSSES,
     "answered out of order": CUTS,
@@ -62,5 +69,6 @@ MISTAKES = {
 }
 HOME_CANARIES = {name: Canary(_mistake(name), features) for name, features in MISTAKES.items()} | {
     "takeovers without silence": Canary(_instead(Standing, "look", _any_look), CUTS),
+    "internal topics leave the disk": Canary(_instead(StoreTopics, "_internal", _none_internal), LITTLE),
     "fenced brokers that stay": Canary(_instead(HomeWatch, "_enter", _stays), CUTS),
 }

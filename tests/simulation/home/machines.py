@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
@@ -93,7 +94,8 @@ class HomeLoop(TierLoop):
                 return
             process.spent_s = 0.0
             try:
-                result, error = func(*args), None
+                with process.machine.waiting():
+                    result, error = func(*args), None
             except Exception as failure:
                 result, error = None, failure
             process.waits_until = max(process.waits_until, self.now + process.spent_s)
@@ -128,6 +130,8 @@ class HomeMachine(DiskSteps):
         kept_down: it is not to be started again now.
         unproven_at: when it was last found that another one may lead.
         harmed: never: what a disk loses is in the bucket.
+        may_wait: what runs now is a thread's, or a start's: it may wait for the bucket.
+        evicted: segments that its stores have evicted so far.
     """
 
     harmed = False
@@ -144,6 +148,8 @@ class HomeMachine(DiskSteps):
         self.clock: Any = world.clock
         self.lives = 0
         self.kept_down = False
+        self.may_wait = False
+        self.evicted = 0
         self.unproven_at = 0.0
         self._is_serving = False
         self._living: asyncio.Task[None] | None = None
@@ -190,6 +196,15 @@ class HomeMachine(DiskSteps):
         if not is_so:
             self.unproven_at = self.world.loop.now
         return is_so
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let the store wait for the bucket, as a thread does."""
+        before, self.may_wait = self.may_wait, True
+        try:
+            yield
+        finally:
+            self.may_wait = before
 
     @property
     def spent_s(self) -> float:
@@ -329,13 +344,15 @@ class HomeMachine(DiskSteps):
                 segment_bytes=_SEGMENT_BYTES,
                 cache_bytes=_CACHE_BYTES,
                 staging_bytes=options.staging_bytes,
+                cache=self.world.cache_of(self),
                 **self.world.copy_options,
             )
             self._due_at = 0.0
             store.set_pump(self._wait_a_little)
             return self._opened(store)
 
-        return Storage(path, options, open_store=stepped)
+        with self.waiting():
+            return Storage(path, options, open_store=stepped)
 
     def _pump(self) -> None:
         store, process = self._store, self.process
@@ -382,6 +399,46 @@ class HomeMachine(DiskSteps):
             self.world.loop.now += _WAIT_S
             self.world.bucket.deliver()
             self._step_bucket(store, process)
+
+    def _spent(self, step: Callable[[], object]) -> float:
+        """Do a thread's step; return how long it has waited for the bucket."""
+        process = self.process
+        assert process is not None, "its callbacks end with it"
+        process.spent_s = 0.0
+        with self.waiting():
+            step()
+        spent_s, process.spent_s = process.spent_s, 0.0
+        return spent_s
+
+    def _read(self, store: _core.Store) -> None:
+        if store is self._store:
+            spent_s = self._spent(store.step_read)
+            self._later(spent_s, self._read_ended, store)
+
+    def _read_ended(self, store: _core.Store) -> None:
+        if store is self._store:
+            self._reading = False
+            self._outcome(store)
+
+    def _maintain(self, store: _core.Store) -> None:
+        if store is not self._store:
+            return
+        before = self._evicted(store)
+
+        def maintain() -> None:
+            self._maintaining = store.maintain()
+
+        spent_s = self._spent(maintain)
+        self.evicted += self._evicted(store) - before
+        self._outcome(store)
+        if self._maintaining:
+            pause_s = 1.0 if store.maintenance_error else self._latency_s()
+            self._later(spent_s + pause_s, self._maintain, store)
+
+    @staticmethod
+    def _evicted(store: _core.Store) -> int:
+        status = store.bucket_status()
+        return 0 if status is None else status.evicted
 
     def _later(self, delay_s: float, step: Callable[[_core.Store], None], store: _core.Store) -> None:
         assert self.process is not None, "its callbacks end with it"

@@ -36,6 +36,7 @@ HOME_FAULTS = (
     "slow network",
     "pieces",
     "slow readers",
+    "little disk",
 )
 
 

@@ -50,6 +50,7 @@ def _prepare(
         None if own is None else own.cluster_id,
         proposed,
         standby,
+        is_bounded=machine.world.cache_bytes > 0,
     )
     return Prepared(how, cluster_id, at_ms, read)
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from tests.simulation import finish
 from tests.simulation.home import faults
 from tests.simulation.home.auditor import HomeAuditor
-from tests.simulation.home.bucket import SimulatedBucket
+from tests.simulation.home.bucket import EvictedWay, SimulatedBucket
 from tests.simulation.home.canaries import HOME_CANARIES
 from tests.simulation.home.machines import HomeLoop, HomeMachine, HomeProcess
 from tests.simulation.home.network import HomeNetwork
@@ -30,13 +30,17 @@ from tests.simulation.story import Story
 from tests.simulation.wire import Gone
 from tests.simulation.world import LIMIT, LOCK_MS, actors_of, create_all
 
+from sharecore import _core
 from sharecore.partition.leader import SharePartition
+from sharecore.sharestate import shard
 
 _MACHINES = 2
 _EVENTS_AFTER = 800_000
 _START_S = 60.0
 _ACTORS_END_S = 240.0
 _LOOK_S = 0.05
+_PRUNE_RECORDS = 100
+"""With a bound: share state is pruned after so many records, so that segments may leave the disk."""
 _ANSWER_S = 1.0
 """An answer is written so long before it is sent, at most."""
 
@@ -90,6 +94,8 @@ class HomeWorld:
             "linger_ms": chance.choice([0, 20]),
             "puts_per_second": chance.choice([10, 50]),
         }
+        # each segment has some share state: a bound lets it leave once that is pruned
+        self.cache_bytes = chance.choice([8_000, 24_000]) if "little disk" in plan.features else 0
         self.bucket = SimulatedBucket(self)
         self.machines = [
             HomeMachine(self, number, directory / str(number), settings) for number in range(1, _MACHINES + 1)
@@ -109,6 +115,12 @@ class HomeWorld:
     def machine(self) -> HomeMachine:
         """The machine that leads, or one that does not."""
         return max(self.machines, key=lambda each: each.epoch)
+
+    def cache_of(self, machine: HomeMachine) -> _core.SimulatedCache | None:
+        """Return the bound on a machine's disk, if it has one."""
+        if not self.cache_bytes:
+            return None
+        return self.bucket.memory.cache(EvictedWay(self.bucket, machine), self.cache_bytes)
 
     def _extent(self, topic_id: UUID, index: int) -> tuple[int, int] | None:
         broker = self.machine.broker if self.machine.up else None
@@ -223,8 +235,15 @@ def simulate_home(plan: HomePlan) -> Outcome:
             HOME_CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext(),
             _loads_told(world),
             in_simulation(world),
+            _prunes_early(world),
         ]
         return lived(plan, loop, world, patches, events_after=_EVENTS_AFTER, close=world.close)
+
+
+def _prunes_early(world: HomeWorld) -> contextlib.AbstractContextManager[Any]:
+    if not world.cache_bytes:
+        return contextlib.nullcontext()
+    return mock.patch.object(shard, "_PRUNE_RECORDS", _PRUNE_RECORDS)
 
 
 @contextlib.contextmanager

@@ -15,12 +15,14 @@ from tests.unit.broker.test_bucket import create
 from tests.unit.broker.test_home import home, produce
 from tests.unit.broker.test_metrics import get
 
+from sharecore.admin.doctor import data_directory
 from sharecore.broker.store import backend as backend_module
 from sharecore.client.blocking import ShareConsumer
 from sharecore.config import BrokerConfig
 from sharecore.errors import ConfigError
 from sharecore.protocol import ApiKey
 from sharecore.storage import StorageOptions
+from sharecore.storage.bucket import BucketPlace, inspect
 
 _CACHE = 16 << 20
 _VALUE = 700_000
@@ -99,10 +101,18 @@ def test_several_times_the_cache_is_read_back_after_restarts_and_a_lost_disk(tmp
         _shrunk(broker)
         assert _read(broker) == values
         assert _figure(broker, "sharecore_bucket_pieces_total") > 0
+        described = inspect(BucketPlace(f"file://{bucket}"), int(time.time() * 1000)).cache
+        assert described is not None
+        assert described[0].bound == _CACHE
     finally:
         broker.stop()
     on_disk = sum(path.stat().st_blocks * 512 for path in data.rglob("*") if path.is_file())
     assert on_disk < _CACHE + (10 << 20), "the cache and what is not sealed"
+    findings = data_directory(data)
+    assert [each.what for each in findings if each.level == "bad"] == []
+    assert any("MB of record batches are only in the bucket" in each.what for each in findings)
+    described = inspect(BucketPlace(f"file://{bucket}"), int(time.time() * 1000)).cache
+    assert described is None, "a broker that ends withdraws its description"
     broker = home(data, bucket, **bound)
     try:
         assert _read(broker) == values

@@ -117,6 +117,9 @@ sharecore.upstream.{{ $name }}={{ $value }}
 {{- if include "sharecore.isHome" . }}
 sharecore.durability=bucket
 sharecore.bucket.url={{ .Values.broker.home.url }}
+{{- with .Values.broker.home.cacheBytes }}
+sharecore.bucket.cache.bytes={{ int64 . }}
+{{- end }}
 {{- end }}
 {{- if .Values.metrics.enabled }}
 sharecore.metrics.listener=0.0.0.0:{{ .Values.metrics.port }}

@@ -34,6 +34,7 @@ from sharecore.sharestate.coordinator import kafkas_partition
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
 from sharecore.storage import Catalog, Configs, DamagedBatch, Storage, StorageOptions, Topic, Topics
 from sharecore.storage.bucket import BucketPlace, CopyOptions, bucket_url
+from sharecore.storage.described import CacheUse
 from sharecore.storage.identity import Identity
 from sharecore.storage.topics import TopicChange
 from sharecore.topic_names import INTERNAL_TOPICS
@@ -139,6 +140,12 @@ class StoreBackend:
             self.storage.close()
             raise
 
+    def _cache_use(self, bound: int) -> CacheUse | None:
+        status = self.storage.store.bucket_status()
+        return (
+            None if not bound or status is None else CacheUse(bound, status.local_bytes, status.remote_bytes)
+        )
+
     async def _cluster(self, broker: Host) -> Cluster:
         rack = broker.config.broker_rack
         if not isinstance(self._copy, HomeWatch):
@@ -152,6 +159,7 @@ class StoreBackend:
             rack,
             broker.clock,
             epoch=epoch,
+            cache=partial(self._cache_use, broker.config.sharecore_bucket_cache_bytes),
         )
         store = self.storage.store
         self._isolation = Isolation(

@@ -15,7 +15,7 @@ from sharecore.config import Listener
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Catalog
 from sharecore.storage.bucket import BucketPlace, home_nodes
-from sharecore.storage.described import ANNOUNCE_MS, Described, decode_described
+from sharecore.storage.described import ANNOUNCE_MS, CacheUse, Described, decode_described
 from sharecore.storage.identity import Identity
 from sharecore.waiting import Periodic
 
@@ -47,6 +47,7 @@ class HomeNodes:
         clock: the time.
         leader: returns the node that leads by the journal; its description counts however old it is.
         epoch: this broker's leader epoch; 0 if it stands by.
+        cache: returns how it uses its local disk, if that has a bound.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class HomeNodes:
         clock: Clock,
         leader: Callable[[], int] = lambda: NOBODY,
         epoch: int = 0,
+        cache: Callable[[], CacheUse | None] = lambda: None,
     ) -> None:
         self._objects = home_nodes(bucket)
         self._node_id = node_id
@@ -66,6 +68,7 @@ class HomeNodes:
         self._clock = clock
         self._leader = leader
         self._epoch = epoch
+        self._cache = cache
         self._others: list[Described] = []
         self._announced_ms: float | None = None
         self._former: int | None = None
@@ -188,7 +191,8 @@ class HomeNodes:
         listeners = {
             name: (each.advertised_host, each.advertised_port) for name, each in self._listeners().items()
         }
-        return Described(self._node_id, listeners, self._rack, now_ms, self._epoch).encode()
+        cache = self._cache()
+        return Described(self._node_id, listeners, self._rack, now_ms, self._epoch, cache).encode()
 
     def report(self, sheet: Exposition) -> None:
         """Put the number of the other brokers among the metrics."""

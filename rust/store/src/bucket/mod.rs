@@ -57,6 +57,13 @@ impl Store {
         })
     }
 
+    /// How many segments are evicted, and the bytes of their batches that only the bucket has.
+    pub fn evicted_segments(&self) -> (usize, u64) {
+        let state = self.shared.lock();
+        let evicted = state.segments.iter().filter(|(_, it)| it.is_evicted());
+        (evicted.count(), state.segments.sealed_bytes().remote)
+    }
+
     /// The calls for a transport to make, for the copy in a bucket; `None` without one.
     pub fn bucket_line(&self) -> Option<Arc<BucketLine>> {
         self.shared.backup.as_ref().map(|backup| backup.line())

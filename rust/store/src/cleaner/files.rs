@@ -77,6 +77,11 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn reads_along(&self, first: &Entry, further: u32) -> bool {
+        let (from, end) = (u64::from(first.at), u64::from(first.at + first.len));
+        self.file.reads_along(from, end, u64::from(further))
+    }
+
     /// Bytes from the first entry to the end of the last one in the same stretch.
     fn reach(&self, entries: &[Entry]) -> usize {
         let first = &entries[0];
@@ -86,6 +91,7 @@ impl<'a> Reader<'a> {
             if entry.at < end
                 || entry.at - end > GAP_MAX
                 || (reached - first.at) as usize > self.stretch
+                || !self.reads_along(first, reached)
             {
                 break;
             }

@@ -46,7 +46,7 @@ impl EvictedSegments {
     ) -> io::Result<Option<Replaced>> {
         let file = File::open(path)?;
         let size = file.len()?;
-        let pages = header::pages(batches, index_from);
+        let pages = header::pages(batches, index_from, self.page_bytes);
         let kept: u64 = pages.iter().map(|it| it.end - it.start).sum();
         if 2 * (kept + size - index_from) > size {
             return Ok(None);
@@ -91,7 +91,7 @@ impl EvictedSegments {
             return Ok(None);
         };
         let mut header = old.header.clone();
-        let pages = header::pages(batches, header.index_from);
+        let pages = header::pages(batches, header.index_from, self.page_bytes);
         if pages.iter().all(|it| header.keeps(it)) {
             return Ok(None);
         }

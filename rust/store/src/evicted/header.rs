@@ -20,8 +20,6 @@ const _: () = assert!(
     MARK as u64 <= SEGMENT_HEADER,
     "the mark takes the place of a header"
 );
-/// The unit in which file systems leave holes.
-const PAGE: u64 = 4096;
 /// Copied at a time.
 const CHUNK: u64 = 1 << 20;
 
@@ -227,21 +225,21 @@ pub(crate) fn write_fetched(
 }
 
 /// Whole pages around batches, without overlaps, up to the index.
-pub(super) fn pages(batches: &[Range<u64>], index_from: u64) -> Vec<Range<u64>> {
+pub(super) fn pages(batches: &[Range<u64>], index_from: u64, page: u64) -> Vec<Range<u64>> {
     let pages = batches.iter().map(|it| {
-        let from = (it.start / PAGE * PAGE).max(SEGMENT_HEADER);
-        from..it.end.next_multiple_of(PAGE).min(index_from)
+        let from = (it.start / page * page).max(SEGMENT_HEADER);
+        from..it.end.next_multiple_of(page).min(index_from)
     });
     merged(pages.collect())
 }
 
-/// Ranges without overlaps. Readers read small gaps along, so these are kept, too.
+/// Ranges with gaps between them.
 fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|it| it.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {
         match merged.last_mut() {
-            Some(last) if range.start <= last.end + PAGE => last.end = last.end.max(range.end),
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
             _ => merged.push(range),
         }
     }

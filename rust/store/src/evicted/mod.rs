@@ -48,6 +48,8 @@ const FILES_MAX: usize = 64;
 pub struct CacheOptions {
     /// Bytes of sealed segments, and of pieces of evicted ones.
     pub bytes: u64,
+    /// The unit in which the file system leaves holes.
+    pub page_bytes: u64,
     /// The bucket that has the evicted segments.
     pub requests: EvictedRequests,
 }
@@ -93,6 +95,7 @@ pub(crate) struct EvictedSegments {
     pub(crate) segment_bytes: u64,
     /// Bytes of pieces that stay.
     piece_bytes: u64,
+    page_bytes: u64,
     cache: Mutex<Cache>,
     is_closing: AtomicBool,
     reads: AtomicU64,
@@ -129,6 +132,7 @@ impl EvictedSegments {
             requests: options.requests.clone(),
             segment_bytes: options.bytes - piece_bytes,
             piece_bytes,
+            page_bytes: options.page_bytes,
             cache: Mutex::default(),
             is_closing: AtomicBool::new(false),
             reads: AtomicU64::new(0),
@@ -340,6 +344,7 @@ mod tests {
         }));
         let options = CacheOptions {
             bytes: 1 << 30,
+            page_bytes: 4096,
             requests,
         };
         let segments = EvictedSegments::open(dir.path(), &options);
@@ -382,6 +387,7 @@ mod tests {
         let requests = EvictedRequests(Arc::new(|_, reply| reply(Answer::Bytes(vec![7; 10]))));
         let options = CacheOptions {
             bytes: 1 << 30,
+            page_bytes: 4096,
             requests,
         };
         let segments = EvictedSegments::open(dir.path(), &options);

@@ -23,6 +23,7 @@ pub(crate) fn little(network: &Arc<Mutex<Network>>) -> CacheOptions {
     let network = Arc::clone(network);
     CacheOptions {
         bytes: 4000,
+        page_bytes: 4096,
         requests: EvictedRequests(Arc::new(move |what, reply| {
             let answer = network.lock().expect("one thread").bucket.ask(what);
             reply(answer);
@@ -91,6 +92,7 @@ fn keeping(requests: EvictedRequests) -> Options {
     bucket.beat_ms = 0;
     bucket.cache = Some(CacheOptions {
         bytes: BOUND,
+        page_bytes: 4096,
         requests,
     });
     options
@@ -403,7 +405,6 @@ fn internal_logs_are_read_without_the_bucket() {
         home.store
             .keep_local(&[INTERNAL])
             .expect("the bucket answers");
-        // an empty directory gets only what must stay
         let kept = home.figures().internal_bytes;
         assert!(
             (internal..LARGE_BOUND / 2).contains(&kept),
