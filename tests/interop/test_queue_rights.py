@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    NewTopic,
+    OffsetSpec,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -77,12 +80,16 @@ def settings(listeners: Listeners) -> dict[str, str]:
     return listeners.client("SASL_SSL", "SCRAM-SHA-512") | names
 
 
+def _pattern(name: str) -> ResourcePatternType:
+    return ResourcePatternType.PREFIXED if name.endswith("*") else ResourcePatternType.LITERAL
+
+
 @contextmanager
 def allowed(listeners: Listeners, *rights: Right) -> Iterator[BlockingAdmin]:
     """Give the user rights, and its administrator, once the broker knows them."""
-    literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    allow = AclPermissionType.ALLOW
     bindings = [
-        AclBinding(kind, name, literal, f"User:{USER}", "*", operation, allow)
+        AclBinding(kind, name.rstrip("*"), _pattern(name), f"User:{USER}", "*", operation, allow)
         for kind, name, operation in rights
     ]
     admin = everything(listeners)
@@ -218,3 +225,71 @@ def test_reasons_of_a_share_partition_need_its_topic_too(listeners: Listeners) -
             assert (found.partitions, found.missing) == ({}, "")
         with allowed(listeners, (*ON_GROUP, AclOperation.DESCRIBE_CONFIGS), SEES_GROUP[1]) as admin:
             assert [*admin.waiting_of(GROUP, places).partitions] == places
+
+
+def test_schedules_need_the_rights_that_docs_name_and_no_more(listeners: Listeners) -> None:
+    plain, secret = listeners.address("PLAINTEXT"), "secret"
+    admin = everything(listeners)
+    for topic in ("schedules", "schedules.state", secret):
+        policy = "compact" if topic.endswith("state") else "delete"
+        made = NewTopic(topic, 1, config={"cleanup.policy": policy})
+        admin.create_topics([made])[topic].result(PATIENCE_S)
+    refused = sharecore(listeners, "schedules", "add", "mine", "x", "--to", TOPIC, "--delay", "1s")
+    assert (refused[0], refused[1]) == (1, "")
+    lacking = "the right WRITE on topic schedules is missing"
+    assert lacking in refused[2]
+    assert lacking in sharecore(listeners, "schedules", "cancel", "mine")[2]
+    writes = AclOperation.WRITE
+    with allowed(listeners, (ResourceType.TOPIC, "schedules", writes)):
+        for key, target in (("mine", TOPIC), ("theirs", secret)):
+            added = sharecore(listeners, "schedules", "add", key, key, "--to", target, "--delay", "1s")
+            assert added[0] == 0, added[2]
+    operations = (AclOperation.READ, writes, AclOperation.DESCRIBE, AclOperation.DELETE)
+    rights: list[Right] = [
+        *(
+            (ResourceType.TOPIC, topic, each)
+            for topic in ("schedules", "schedules.state")
+            for each in operations
+        ),
+        (*ON_TOPIC, writes),
+        (ResourceType.GROUP, "schedules.scheduler", AclOperation.READ),
+        (ResourceType.TRANSACTIONAL_ID, "schedules.scheduler.*", writes),
+    ]
+    mine = settings(listeners)
+    options = [word for name, value in mine.items() for word in ("-X", f"{name}={value}")]
+    with allowed(
+        listeners,
+        (ResourceType.TOPIC, "schedules", AclOperation.READ),
+        (ResourceType.TOPIC, "schedules.state", AclOperation.READ),
+    ):
+        listed = sharecore(listeners, "schedules", "list")
+        assert (listed[0], "mine" in listed[1]) == (0, True), listed
+    with allowed(listeners, *rights):
+        command = [SHARECORE, "schedules", "run", "-b", mine["bootstrap.servers"], *options]
+        running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+            came = committed(plain, TOPIC, b"mine")
+        finally:
+            running.terminate()
+            told = running.communicate(timeout=PATIENCE_S)[1]
+        assert came, told
+        assert "cannot write schedule b'theirs'" in told
+        assert "TOPIC_AUTHORIZATION_FAILED" in told
+    end = admin.list_offsets({TopicPartition(secret, 0): OffsetSpec.latest()})
+    assert next(iter(end.values())).result(PATIENCE_S).offset == 0
+
+
+def committed(bootstrap: str, topic: str, value: bytes) -> bool:
+    """Wait until a committed record has this value."""
+    asked = {"group.id": "committed", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **asked, **QUIET})
+    consumer.subscribe([topic])
+    until = time.monotonic() + PATIENCE_S
+    try:
+        while time.monotonic() < until:
+            message = consumer.poll(0.5)
+            if message is not None and message.value() == value:
+                return True
+    finally:
+        consumer.close()
+    return False

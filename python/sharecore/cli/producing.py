@@ -57,6 +57,7 @@ class Records:
             logger = logging.Logger("librdkafka")
             logger.addHandler(_Errors(self._tried_again))
         self._timed_out, self._exception = KafkaError._MSG_TIMED_OUT, KafkaException
+        self._denied = KafkaError.TOPIC_AUTHORIZATION_FAILED
         try:
             self._producer = Producer(chosen, logger=logger) if logger else Producer(chosen)
         except KafkaException as error:
@@ -118,7 +119,9 @@ class Records:
             self._sent_at.pop(number, None)
             if error is not None:
                 late = error.code() == self._timed_out
-                refusal = f"{error.str()} (record {number + 1})"
+                denied = error.code() == self._denied
+                reason = f"the right WRITE on topic {topic} is missing" if denied else error.str()
+                refusal = f"{reason} (record {number + 1})"
                 self.failed.append((self._answered or self._refused or error.str()) if late else refusal)
             else:
                 self.written += 1
