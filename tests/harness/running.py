@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tests.harness.blocking import watched_thread
 
 from sharecore.broker.broker import Broker
-from sharecore.clock import Clock
+from sharecore.clock import Clock, SystemClock
 from sharecore.config import BrokerConfig
 from sharecore.network import loop_factory
 from sharecore.protocol import ApiKey, codec
@@ -82,6 +82,15 @@ class Client:
         except ConnectionResetError as error:
             raise EOFError("the broker closed the connection") from error
         raise EOFError("the broker closed the connection")
+
+
+class MovedClock(SystemClock):
+    """The time of the machine, and what a test has moved it ahead."""
+
+    ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
 
 
 class RunningBroker:

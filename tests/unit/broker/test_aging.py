@@ -8,11 +8,10 @@ from functools import partial
 
 import pytest
 from tests.harness.batches import batch, keyed_batch
-from tests.harness.running import TIMEOUT_SECONDS, RunningBroker
+from tests.harness.running import TIMEOUT_SECONDS, MovedClock, RunningBroker
 from tests.unit.broker.test_records import produce
 from tests.unit.broker.test_topics import create
 
-from sharecore.clock import SystemClock
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 
@@ -28,13 +27,6 @@ SETTINGS = {
 }
 
 
-class Clock(SystemClock):
-    ahead_ms = 0
-
-    def now_ms(self) -> int:
-        return super().now_ms() + self.ahead_ms
-
-
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
@@ -46,18 +38,18 @@ def none_of(conditions: list[Callable[[], bool]]) -> bool:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> MovedClock:
+    return MovedClock()
 
 
 @pytest.fixture
-def broker(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[RunningBroker]:
+def broker(tmp_path_factory: pytest.TempPathFactory, clock: MovedClock) -> Iterator[RunningBroker]:
     running = RunningBroker(tmp_path_factory.mktemp("data"), SETTINGS, clock).start()
     yield running
     running.stop()
 
 
-def test_what_nobody_uses_is_forgotten_in_its_time(broker: RunningBroker, clock: Clock) -> None:
+def test_what_nobody_uses_is_forgotten_in_its_time(broker: RunningBroker, clock: MovedClock) -> None:
     """offsets.retention.minutes, producer.id.expiration.ms, transactional.id.expiration.ms, and their check
     intervals: offsets.retention.check.interval.ms, log.retention.check.interval.ms,
     transaction.remove.expired.transaction.cleanup.interval.ms
@@ -92,7 +84,7 @@ def test_what_nobody_uses_is_forgotten_in_its_time(broker: RunningBroker, clock:
         assert [there() for there in known[minutes:]] == [True] * (3 - minutes)
 
 
-def test_old_records_go_and_compacted_ones_stay(broker: RunningBroker, clock: Clock) -> None:
+def test_old_records_go_and_compacted_ones_stay(broker: RunningBroker, clock: MovedClock) -> None:
     """log.cleaner.backoff.ms: the next check comes soon."""
     compacted = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
     configs = [{"name": name, "value": text} for name, text in compacted.items()]

@@ -18,7 +18,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 from scramp import ScramClient
-from tests.harness.running import Client, RunningBroker
+from tests.harness.running import Client, MovedClock, RunningBroker
 
 from sharecore.errors import ConfigError, ErrorCode
 from sharecore.protocol import ApiKey
@@ -33,7 +33,18 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def moved() -> MovedClock:
+    return MovedClock()
+
+
+@pytest.fixture
+def clock(moved: MovedClock) -> Iterator[MovedClock]:
+    yield moved
+    moved.ahead_ms = 0
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, moved: MovedClock) -> Iterator[RunningBroker]:
     home = tmp_path_factory.mktemp("sasl")
     keys = home / "keys.json"
     public = json.loads(ECAlgorithm.to_jwk(KEY.public_key())) | {"kid": "first", "alg": "ES256"}
@@ -54,7 +65,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         "connection.failed.authentication.delay.ms": "50",
         "sasl.server.max.receive.size": "2000",
     }
-    running = RunningBroker(home / "data", settings).start()
+    running = RunningBroker(home / "data", settings, moved).start()
     salt, password = b"a salt of bytes", "secret-of-carol"
     for number, mechanism in ((1, "SCRAM-SHA-256"), (2, "SCRAM-SHA-512")):
         digest = mechanism[6:].replace("-", "").lower()
@@ -286,16 +297,16 @@ def test_a_client_that_says_nothing_is_closed(broker: RunningBroker) -> None:
     assert 1 < time.monotonic() - began < 10
 
 
-def test_who_must_say_it_again(broker: RunningBroker) -> None:
+def test_who_must_say_it_again(broker: RunningBroker, clock: MovedClock) -> None:
     client = connect(broker, "AGAIN")
     answer = authenticate(client, "PLAIN", plain("alice", "s3cret-of-alice"))
     assert 0 < answer.session_lifetime_ms <= 1500
     assert may_ask(client)
-    time.sleep(1.1)
+    clock.ahead_ms += 1100
     assert authenticate(client, "PLAIN", plain("alice", "s3cret-of-alice")).error_code == 0
-    time.sleep(1.1)
+    clock.ahead_ms += 1100
     assert may_ask(client)
-    time.sleep(0.6)
+    clock.ahead_ms += 600
     assert not may_ask(client)
 
 
@@ -309,11 +320,11 @@ def test_who_must_say_it_again(broker: RunningBroker) -> None:
     ids=count(),
 )
 def test_saying_something_else_the_second_time(
-    broker: RunningBroker, mechanism: str, message: bytes, said: str
+    broker: RunningBroker, clock: MovedClock, mechanism: str, message: bytes, said: str
 ) -> None:
     client = connect(broker, "AGAIN")
     authenticate(client, "PLAIN", plain("alice", "s3cret-of-alice"))
-    time.sleep(1.1)
+    clock.ahead_ms += 1100
     answer = authenticate(client, mechanism, message)
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert said in answer.error_message

@@ -75,6 +75,7 @@ class Tier:
 
 def run(test: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    monkeypatch.setattr(module, "_CLAIM_S", 0.1)
 
     async def main() -> None:
         await asyncio.wait_for(test(), 10)
