@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.tidy.tree import ROOT, nodes, parsed, tracked
@@ -48,13 +49,19 @@ class Names:
         path, other = self.imported.get(name, (None, name))
         if path is None or not (ROOT / path).is_file():
             return None
-        return Names.of(parsed(path)).find(other)
+        return names_of(path).find(other)
+
+
+@cache
+def names_of(path: Path) -> Names:
+    return Names.of(parsed(path))
 
 
 def is_parametrized(node: ast.Call) -> bool:
-    function = ast.unparse(node.func)
-    is_fixture = function.endswith("fixture") and any(keyword.arg == "params" for keyword in node.keywords)
-    return is_fixture or function.endswith("mark.parametrize")
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    has_params = any(keyword.arg == "params" for keyword in node.keywords)
+    return node.func.attr == "parametrize" or (node.func.attr == "fixture" and has_params)
 
 
 def evaluated(node: ast.AST) -> Iterator[ast.AST]:
@@ -88,15 +95,15 @@ def varies(node: ast.AST, names: Names, seen: frozenset[str] = frozenset()) -> b
 
 def found(tree: ast.Module, every: list[ast.AST]) -> list[int]:
     """List the lines of parameters that vary and have no ids."""
-    names = Names.of(tree)
-    return [
-        node.lineno
+    unnamed = [
+        node
         for node in every
         if isinstance(node, ast.Call)
         and is_parametrized(node)
         and all(keyword.arg != "ids" for keyword in node.keywords)
-        and any(varies(each, names) for each in parameters(node))
     ]
+    names = Names.of(tree) if unnamed else Names({}, {})
+    return [node.lineno for node in unnamed if any(varies(each, names) for each in parameters(node))]
 
 
 def parameters(node: ast.Call) -> Iterator[ast.expr]:

@@ -182,7 +182,7 @@ def test_connections_of_the_page_have_bounds(tmp_path: Path) -> None:
     try:
         browser = Browser(running.broker.page_port)
         with ExitStack() as stack:
-            idle = [stack.enter_context(connected(browser)) for _ in range(60)]
+            idle = [stack.enter_context(connected(browser)) for _ in range(24)]
             assert browser.login("alice", "of-alice").status == 200
             for each in idle:
                 assert is_closed(each), "beyond the eighth, and after half a second"
