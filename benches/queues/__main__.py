@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
 import tempfile
-import threading
 import time
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
@@ -66,6 +67,7 @@ class Bench:
     def __init__(self, chosen: argparse.Namespace, scratch: Path, console: Console) -> None:
         self._scratch = scratch
         self._number = 0
+        self._filler = ThreadPoolExecutor(1)
         self._filled: dict[tuple[int, str], array[int]] = {}
         self.subjects = {name: subject for name, subject in self._made(console) if name in chosen.subjects}
 
@@ -92,7 +94,7 @@ class Bench:
         topic, trail = load.name, self._scratch / f"trail-{self._number}"
         group = f"group-{self._number}"
         began_ns = time.time_ns()
-        filling: threading.Thread | None = None
+        filling: Future[array[int]] | None = None
         sent = array("q")
         key = subject.pid, load.name
         if load.rate or load.due_s or not subject.keeps:
@@ -102,18 +104,20 @@ class Bench:
         if load.rate or load.due_s:
             lead = LEAD_S + case.run.workers // 4 + (0 if load.rate else load.count // 40_000)
             began_ns += lead * 1_000_000_000
-            filling = threading.Thread(target=lambda: sent.extend(subject.fill(load, topic, began_ns)))
-            filling.start()
+            filling = self._filler.submit(subject.fill, load, topic, began_ns)
         elif topic != load.name:
             sent = subject.fill(load, topic, began_ns)
         else:
             if key not in self._filled:
                 self._filled[key] = subject.fill(load, topic, began_ns)
             sent = self._filled[key]
-        with Sampler(subject.pid) as sampler:
-            subject.consume(case.run, topic, group, trail)
-        if filling is not None:
-            filling.join()
+        try:
+            with Sampler(subject.pid) as sampler:
+                subject.consume(case.run, topic, group, trail)
+        finally:
+            # where it failed, that is why nothing was consumed
+            if filling is not None:
+                sent = filling.result()
         result = Result(case.run, Trail(trail), sampler, sent, began_ns)
         trail.unlink()
         return result
@@ -175,9 +179,16 @@ def measure(
     found: dict[str, dict[str, list[float] | str]],
     console: Console,
 ) -> None:
-    """Add a subject's figures, or what is wrong with its run."""
+    """Add a subject's figures, or what is wrong with its run; a rival that fails does not end the bench."""
     for _ in range(rounds):
-        result = bench.measure(name, case)
+        try:
+            result = bench.measure(name, case)
+        except (RuntimeError, AssertionError, OSError, subprocess.SubprocessError) as error:
+            if name in OURS:
+                raise
+            console.print(f"{case.title}: {name} failed: {error}")
+            found["the run"][name] = f"failed: {reason(error)}"
+            return
         errors = case.errors(result)
         if errors:
             console.print(f"{case.title}: {name}: {errors}")
@@ -188,6 +199,12 @@ def measure(
             assert isinstance(values, list)
             values.append(value)
         console.print(f"{case.title}: {name}: {case.figures(result)}")
+
+
+def reason(error: Exception) -> str:
+    """Return the last line of what an error says, as far as a cell has room for it."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1][-80:]
 
 
 def table(rows: list[tuple[str, str, dict[str, list[float] | str]]], names: list[str]) -> Table:

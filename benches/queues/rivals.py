@@ -90,7 +90,11 @@ class Rival(Subject):
 
     def start(self) -> None:
         if not self._runs:
-            self._server.start()
+            try:
+                self._server.start()
+            except BaseException:
+                self._server.kill()
+                raise
             self._runs = True
 
     def kill(self) -> None:
@@ -119,7 +123,11 @@ class Rival(Subject):
     def _program(self, action: str, **named: object) -> None:
         words = [f"{name}={value}" for name, value in named.items()]
         command = [str(PROGRAM), self.system, action, f"address={self.address}", *words]
-        subprocess.run(command, check=True, timeout=FILL_SECONDS_MAX)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FILL_SECONDS_MAX)
+        if done.returncode:
+            raise RuntimeError(
+                f"{self.system} {action} ended with {done.returncode}: {done.stderr[-2000:].strip()}"
+            )
 
     def command(self, run: Run, topic: str, group: str) -> list[str]:
         place = [f"address={self.address}", f"topic={topic}", f"group={group}"]

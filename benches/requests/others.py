@@ -66,6 +66,10 @@ class Server(Subject):
                 socket.create_connection(("127.0.0.1", self._port), timeout=_SECONDS_MAX).close()
                 return
             except OSError:  # noqa: PERF203 - it does not listen yet
+                ended = self._process.poll()
+                if ended is not None:
+                    said = (self._home / "output.log").read_text(errors="replace").strip()
+                    raise RuntimeError(f"{self.command} ended with {ended}: {said[-2000:]}") from None
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.05)

@@ -10,13 +10,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// stallMax is how long a message may wait until others are confirmed.
+const stallMax = time.Minute
+
 // natsQueue is a stream whose subjects name a shard and a key. Order: a consumer a shard, with one message out at a time.
 type natsQueue struct{ js jetstream.JetStream }
 
 func newNats(address string) system {
 	connection, err := nats.Connect(address)
 	must(err)
-	js, err := jetstream.New(connection, jetstream.WithPublishAsyncMaxPending(4096))
+	js, err := jetstream.New(
+		connection,
+		jetstream.WithPublishAsyncMaxPending(4096),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, _ *nats.Msg, err error) { must(err) }),
+	)
 	must(err)
 	return &natsQueue{js}
 }
@@ -44,7 +51,8 @@ func (q *natsQueue) fill(load *load) {
 			}
 			message.Subject = fmt.Sprintf("%s.at.%d", load.topic, number)
 		}
-		_, err := q.js.PublishMsgAsync(message)
+		// the server may sync its files while so many messages are outstanding
+		_, err := q.js.PublishMsgAsync(message, jetstream.WithStallWait(stallMax))
 		must(err)
 	}
 	<-q.js.PublishAsyncComplete()

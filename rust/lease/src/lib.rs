@@ -11,13 +11,13 @@ mod expanded;
 mod holding;
 mod indexed;
 mod missing;
+mod next;
 mod survey;
 mod thinned;
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use sharecore_engine::{AcquireOptions, Acquired, Engine, OffsetRange, Spec};
+use sharecore_engine::{AcquireOptions, Acquired, OffsetRange, Spec};
 use sharecore_guard::{Failed, Guarded};
 use smallvec::SmallVec;
 
@@ -26,6 +26,7 @@ use crate::{
     cached::take_cached,
     holding::holding,
     missing::missing,
+    next::{Next, next},
     thinned::thinned,
 };
 
@@ -34,6 +35,8 @@ pub use survey::{Survey, survey};
 
 /// The most reads for one acquire.
 const READS_MAX: usize = 8;
+/// As [`READS_MAX`], if records come up here and there: each of them may need a read of its own.
+const SCATTERED_READS_MAX: usize = 512;
 /// The most records, and about the most bytes per record, examined in a read of records that are not due.
 const ADMITTED_RECORDS: i64 = 10_000;
 const ADMITTED_BYTES: i64 = 1 << 20;
@@ -200,12 +203,18 @@ pub fn lease<L: Log>(
         read_to: -1,
         slow: false,
         found_none: false,
+        scattered: 0,
         expanded_bytes: 0,
         room: EXPANDED_BYTES,
     };
-    for reads_left in (0..READS_MAX).rev() {
+    let mut reads_left = READS_MAX;
+    while reads_left > 0 {
+        let before = place.scattered;
         match step(engine, log, request, &mut place, &mut leased) {
             Ok(true) => {
+                if place.scattered == before || !place.may_scatter() {
+                    reads_left -= 1;
+                }
                 if let Some(admitted) = &mut leased.admitted {
                     let is_over = reads_left == 0 || place.expanded_bytes >= EXPANDED_BYTES;
                     admitted.goes_on = is_over && place.found_none;
@@ -230,21 +239,19 @@ struct Place {
     slow: bool,
     /// Records were examined, and none was due.
     found_none: bool,
+    /// How many reads were for examined records.
+    scattered: usize,
     /// Bytes of examined records.
     expanded_bytes: usize,
     /// How many bytes may be expanded to leave out records that are not acquired.
     room: usize,
 }
 
-/// The next read.
-enum Next {
-    /// Nothing.
-    Nothing,
-    /// Records known to the engine, or admitted unread: offset, whether the records there are near their delivery
-    /// limit, and how far.
-    Known(i64, bool, i64),
-    /// Records to examine first: offset, and how many at most.
-    Unseen(Arc<Spec>, i64, i64),
+impl Place {
+    /// Whether more reads for examined records are free.
+    fn may_scatter(&self) -> bool {
+        self.scattered < SCATTERED_READS_MAX && self.room > 0
+    }
 }
 
 /// Reads once and adds the result; returns whether another read may add more.
@@ -266,6 +273,10 @@ fn step<L: Log>(
     let (offset, slow, reach) = match next {
         Next::Nothing => return Ok(false),
         Next::Known(offset, slow, reach) => (offset, slow, reach),
+        Next::Examined(offset, slow, reach) => {
+            place.scattered += 1;
+            (offset, slow, reach)
+        }
         Next::Unseen(spec, offset, room) => {
             return admit(engine, log, request, place, leased, (&spec, offset, room));
         }
@@ -367,7 +378,7 @@ fn admit<L: Log>(
             for range in &gone {
                 engine.archive(range.first, range.last);
             }
-            let next = engine.next_ready();
+            let next = engine.next_ready_from(read.first);
             let is_slow = next.is_some_and(|next| engine.is_slow(next));
             if leased.acquired.is_empty() || !place.slow && !is_slow {
                 engine.acquire(request.now_ms, request.member, batches, options, &mut more);
@@ -444,41 +455,6 @@ fn keep<B: AsRef<[u8]>, E>(
         leased.put(source, ranges, more);
     }
     Ok(())
-}
-
-/// Decides the next read of a fetch for `left` more records.
-fn next(engine: &mut Engine, request: &AcquireRequest<'_>, left: i64, read_to: i64) -> Next {
-    let spec = engine.spec().cloned();
-    if spec.is_some() {
-        engine.come_up(request.now_ms, request.wall_ms);
-    }
-    if !engine.can_acquire() {
-        return Next::Nothing;
-    }
-    let next = match &spec {
-        None => Some(engine.next_fetch_offset()),
-        Some(_) => engine.next_ready(),
-    };
-    let offset = next.map(|next| next.max(request.log_start));
-    let offset = offset.filter(|offset| *offset < request.end && *offset > read_to);
-    let Some(offset) = offset else {
-        return match (spec, engine.next_admission()) {
-            (Some(spec), Some((offset, room))) if offset.max(request.log_start) < request.end => {
-                Next::Unseen(spec, offset, room)
-            }
-            _ => Next::Nothing,
-        };
-    };
-    let run_max = engine.run_max();
-    let to = offset.saturating_add(left.min(run_max.unwrap_or(left)) - 1);
-    let reach = if spec.is_some_and(|spec| spec.key.is_some()) {
-        engine.last_ready(offset, to)
-    } else if request.record_limit || run_max.is_some() {
-        to
-    } else {
-        engine.batch_end(to)
-    };
-    Next::Known(offset, engine.is_slow(offset), reach)
 }
 
 fn last_of(batches: &[OffsetRange]) -> i64 {

@@ -1,12 +1,13 @@
 //! Records are acquired alike whether partly acquired batches are cached or read again.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sharecore_engine::{AckBatch, Backoff, Config, Key, Order, Partition, Rules};
+use sharecore_engine::{AckBatch, Backoff, Config, Engine, Key, Order, Partition, Rules};
 use sharecore_records::{
-    Batches, Compression, Header, LocalRecord, Producer, compress,
+    Batches, Compression, Header, LocalRecord, Producer, compress, headed_batch,
     layout::{HEADER, seal},
     local_batch,
 };
@@ -87,6 +88,14 @@ fn batch(first: i64, keys: &[u8], compression: i16) -> (OffsetRange, Vec<u8>) {
 }
 
 fn ordered(run_max: i64) -> Guarded {
+    let spec = Spec {
+        key: Some(Key::Own),
+        ..Spec::default()
+    };
+    managed(run_max, 1000, spec)
+}
+
+fn managed(run_max: i64, max_waiting: i64, spec: Spec) -> Guarded {
     let rules = Rules {
         order: Order::None,
         run_max,
@@ -98,11 +107,8 @@ fn ordered(run_max: i64) -> Guarded {
             on_release: false,
             on_timeout: false,
         },
-        max_waiting: 1000,
-        spec: Some(Arc::new(Spec {
-            key: Some(Key::Own),
-            ..Spec::default()
-        })),
+        max_waiting,
+        spec: Some(Arc::new(spec)),
         expired_letters: false,
     };
     let mut engine = Engine::from(Partition::new(Config::default(), 0, &[]).unwrap());
@@ -210,6 +216,67 @@ fn log_of(keys: &[Vec<u8>], compression: i16) -> Recorded {
         reads: 0,
         aborted: Vec::new(),
     }
+}
+
+/// A log of batches of ten records; one of each 200 has a delivery time that comes before those of the others.
+fn timed_log(batches: i64, (soon, late): (&[u8], &[u8])) -> Recorded {
+    let record: LocalRecord<'_> = (None, Some(b"value"));
+    let (soon, late) = ([("at", Some(soon))], [("at", Some(late))]);
+    let of_batch = |number: i64| {
+        let is_soon = |each| (number * 10 + each) % 200 == 7;
+        let at = |each| if is_soon(each) { &soon } else { &late };
+        let records: Vec<_> = (0..10).map(|each| (record, &at(each)[..])).collect();
+        let mut bytes = headed_batch(&records, 1000);
+        let first = number * 10;
+        bytes[..8].copy_from_slice(&first.to_be_bytes());
+        (OffsetRange::new(first, first + 9), bytes)
+    };
+    Recorded {
+        batches: (0..batches).map(of_batch).collect(),
+        reads: 0,
+        aborted: Vec::new(),
+    }
+}
+
+#[test]
+fn a_fetch_gets_all_records_that_are_due_though_each_lies_in_another_batch() {
+    let spec = Spec {
+        deliver_at_header: b"at".to_vec(),
+        ..Spec::default()
+    };
+    let engine = managed(1, 100_000, spec);
+    let mut log = timed_log(2000, (b"5000", b"9000"));
+    let cache = ExpandedCache::new(1 << 20);
+    let mut fetched = |wall_ms, max_records| {
+        let request = AcquireRequest {
+            now_ms: 0,
+            wall_ms,
+            member: "m",
+            log_start: 0,
+            end: 20_000,
+            max_bytes: 1 << 20,
+            max_records,
+            batch_size: 500,
+            record_limit: false,
+            at_least_one: true,
+            log_cache: Some(LogCache {
+                cache: &cache,
+                log: ([1; 16], 0),
+                is_read: true,
+            }),
+        };
+        log.reads = 0;
+        let leased = lease(&engine, &mut log, &request);
+        let ranges = leased.acquired.iter();
+        let offsets: Vec<_> = ranges.flat_map(|each| each.first..=each.last).collect();
+        (offsets, log.reads)
+    };
+    assert_eq!(fetched(4999, 500).0, [0; 0]);
+    let due: Vec<_> = (0..100).map(|each| each * 200 + 7).collect();
+    let (first, reads) = fetched(5000, 60);
+    assert_eq!(first, due[..60]);
+    assert_eq!(reads, 60, "a batch each");
+    assert_eq!(fetched(5000, 500).0, due[60..]);
 }
 
 proptest! {

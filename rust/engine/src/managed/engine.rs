@@ -126,6 +126,7 @@ impl Engine {
                     admission: None,
                     keys: None,
                     lateness: Lateness::default(),
+                    round: 0,
                 });
                 managed.set_rules(rules);
                 *self = Self::Managed(managed);
@@ -189,9 +190,13 @@ impl Engine {
         }
     }
 
-    /// The first record that can be acquired without being examined first.
+    /// The next record that can be acquired without being examined first. With delivery times, the records are taken in
+    /// rounds through the window, so that those that come up in front keep nobody behind them waiting.
     pub fn next_ready(&self) -> Option<Offset> {
-        self.first_ready()
+        match self {
+            Self::Managed(managed) => managed.next_ready(),
+            Self::Plain(_) => self.first_ready(),
+        }
     }
 
     /// As [`next_ready`](Self::next_ready), from an offset.

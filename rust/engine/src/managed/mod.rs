@@ -55,6 +55,8 @@ pub struct Managed {
     /// Present if records are ordered by key.
     keys: Option<Box<Keys>>,
     lateness: Lateness,
+    /// Behind the records that were acquired last.
+    round: Offset,
 }
 
 impl Managed {
@@ -86,6 +88,16 @@ impl Managed {
         } else {
             self.end_admission();
         }
+    }
+
+    fn next_ready(&self) -> Option<Offset> {
+        let first = self.inner.first_ready();
+        let spec = self.rules.spec.as_deref();
+        let has_times = spec.is_some_and(|spec| !spec.deliver_at_header.is_empty());
+        if !has_times || self.keys.is_some() || self.rules.order != Order::None {
+            return first;
+        }
+        self.inner.first_ready_from(self.round).or(first)
     }
 
     fn can_acquire(&self) -> bool {
@@ -134,6 +146,9 @@ impl Managed {
             let inner = &mut self.inner;
             let taken = inner.acquire_ready(now_ms, member, batches, options, line.last, out);
             debug_assert!(taken <= budget, "more than there is room for");
+            if let Some(taken) = out[before..].last() {
+                self.round = taken.last + 1;
+            }
             self.key_acquired(options.fetch_offset, batches, &out[before..]);
             self.came_out(&out[before..], now_ms);
             return taken;

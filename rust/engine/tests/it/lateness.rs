@@ -116,3 +116,31 @@ fn a_delivery_time_counts_by_the_wall_clock_and_others_of_the_key_do_not() {
         "1 waited for its key, not for its time"
     );
 }
+
+#[test]
+fn records_that_come_up_in_front_keep_nobody_behind_them_waiting() {
+    let spec = Spec {
+        id: 1,
+        deliver_at_header: b"at".to_vec(),
+        ..Spec::default()
+    };
+    let mut engine = engine(Some(spec.clone()));
+    let all = OffsetRange::new(0, 99);
+    // each is due one millisecond after the one behind it
+    let entries: Vec<_> = (0..100)
+        .map(|offset| Entry {
+            offset,
+            not_before_ms: 1000 + 99 - offset,
+            expires_ms: Entry::NEVER,
+            digest: 0,
+        })
+        .collect();
+    assert!(engine.admit((0, 0), &spec, 0, &[all], &entries, 500));
+    let mut came = Vec::new();
+    for wall_ms in 1004..1010 {
+        engine.advance(wall_ms, wall_ms);
+        let next = engine.next_ready().expect("one is due");
+        came.extend(take(&mut engine, wall_ms, 1, OffsetRange::new(next, 99)));
+    }
+    assert_eq!(came, [95, 96, 97, 98, 99, 90]);
+}
