@@ -187,7 +187,10 @@ def test_connections_of_the_page_have_bounds(tmp_path: Path) -> None:
             for each in idle:
                 assert is_closed(each), "beyond the eighth, and after half a second"
             half = stack.enter_context(connected(browser))
-            half.sendall(b"POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+            half.sendall(
+                b"POST /api/login HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+            )
             assert is_closed(half)
             long = stack.enter_context(connected(browser))
             long.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 3000)
