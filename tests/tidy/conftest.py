@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.tidy import tree
 
+HERE = Path(__file__).parent
 
-@pytest.fixture(autouse=True, scope="package")
-def _nothing_is_collected() -> Iterator[None]:
+
+def pytest_runtest_setup() -> None:
     """Collect no garbage: CPython before 3.11.8 fails in `ast.parse` where a finalizer parses too
     (https://github.com/python/cpython/issues/106905), as one does that logs a traceback.
     """
     gc.disable()
-    yield
-    for remembered in (tree.text, tree.parsed, tree.nodes):
-        remembered.cache_clear()
-    gc.collect()
-    gc.freeze()  # later collections need not visit what remains
-    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Forget the sources before other tests: each full collection would visit millions of nodes."""
+    if nextitem is None or nextitem.path.parent != HERE:
+        for remembered in (tree.text, tree.parsed, tree.nodes):
+            remembered.cache_clear()
+        gc.collect()
+        gc.freeze()  # later collections need not visit what remains
+        gc.enable()
