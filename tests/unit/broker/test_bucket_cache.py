@@ -88,6 +88,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend_module, "_storage_options", options)
 
 
+@pytest.mark.heavy
 def test_several_times_the_cache_is_read_back_after_restarts_and_a_lost_disk(tmp_path: Path) -> None:
     bucket, data = tmp_path / "bucket", tmp_path / "data"
     bucket.mkdir()
