@@ -29,14 +29,18 @@ class DiskReads:
 
     def __init__(self, threads: int = THREADS) -> None:
         self._threads = ThreadPoolExecutor(threads, "sharecore-read")
+        self._bucket_threads = ThreadPoolExecutor(threads, "sharecore-bucket-read")
         self._waiting: dict[int, tuple[Reading | None, Callable[[ReadApart], object]]] = {}
 
-    def run(self, read: Callable[[], T]) -> asyncio.Future[T]:
+    def run(self, read: Callable[[], T], *, from_bucket: bool = False) -> asyncio.Future[T]:
         """Call `read` in a thread; the future has its result or exception.
 
-        `read` must not use objects of the event loop; it may only call the store.
+        Args:
+            read: must not use objects of the event loop; it may only call the store.
+            from_bucket: it may wait for the bucket, and has threads that other reads do not need.
         """
-        return asyncio.get_running_loop().run_in_executor(self._threads, read)
+        threads = self._bucket_threads if from_bucket else self._threads
+        return asyncio.get_running_loop().run_in_executor(threads, read)
 
     def begun(self, number: int, reading: Reading | None, ended: Callable[[ReadApart], object]) -> None:
         """Register a read by a thread of the store.
@@ -65,4 +69,5 @@ class DiskReads:
     def close(self) -> None:
         """Wait for running reads; drop waiting ones and their callers."""
         self._threads.shutdown(cancel_futures=True)
+        self._bucket_threads.shutdown(cancel_futures=True)
         self._waiting.clear()

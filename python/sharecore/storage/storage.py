@@ -171,7 +171,7 @@ class Storage:
         """
         found = self.topics.get(topic)
         for log in [] if found is None else store_logs(found):
-            await self._disk.run(partial(self.store.verify, log.log_id))
+            await self._disk.run(partial(self.store.verify, log.log_id), from_bucket=True)
 
     def sync(self) -> None:
         """Wait for all staged writes, for use without an event loop."""

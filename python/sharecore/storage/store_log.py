@@ -155,10 +155,10 @@ class StoreLog(Log):
             offset = following
 
     def find_offset(self, timestamp: int) -> asyncio.Future[Found | None]:
-        return self._disk.run(lambda: self.offset_for(timestamp))
+        return self._disk.run(lambda: self.offset_for(timestamp), from_bucket=True)
 
     def find_max_timestamp(self) -> asyncio.Future[Found | None]:
-        return self._disk.run(self.max_timestamp)
+        return self._disk.run(self.max_timestamp, from_bucket=True)
 
     def offset_for(self, timestamp: int) -> Found | None:
         """Find an offset as `find_offset` does; waits for the disk."""

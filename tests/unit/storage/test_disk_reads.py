@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.unit.storage.test_storage import create
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Log, Reader, Slice, Storage, StorageOptions
+from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.log import ReadApart
 
 OPTIONS = StorageOptions(segment_bytes=64 << 10, cache_bytes=0)
@@ -232,3 +234,19 @@ def test_times_are_looked_up_in_a_thread(storage: Storage) -> None:
         return await log.find_offset(100), await log.find_max_timestamp()
 
     assert asyncio.run(main()) == ((100, 100, 0), (ROUNDS - 1, ROUNDS - 1, 0))
+
+
+def test_reads_of_the_disk_do_not_wait_for_those_of_the_bucket() -> None:
+    async def run() -> str:
+        reads = DiskReads(threads=2)
+        go_on = threading.Event()
+        waiting = [reads.run(go_on.wait, from_bucket=True) for _ in range(5)]
+        try:
+            found = await reads.run(lambda: "read")
+        finally:
+            go_on.set()
+        assert all(await asyncio.gather(*waiting))
+        reads.close()
+        return found
+
+    assert asyncio.run(run()) == "read"

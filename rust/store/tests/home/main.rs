@@ -5,6 +5,7 @@ mod bounded;
 #[path = "../common/mod.rs"]
 mod common;
 mod files;
+mod hanging;
 mod network;
 mod pair;
 mod standby;
