@@ -210,8 +210,9 @@ def _words(reason: Reason) -> str:
         case "idle":
             returned = reason.get("returned", 0)
             then = f"; a back-off begins then for {counted(returned, 'record')} delivered before"
-            which = records if "records" in reason else "no records"
-            return f"{which} until a member fetches from it{then if returned else ''}"
+            wait = "waits" if reason.get("records") == 1 else "wait"
+            which = records if "records" in reason else "its records"
+            return f"{which} {wait} for a member that fetches{then if returned else ''}"
         case "window":
             return f"no new records: {reason['setting']}={reason['limit']} is reached"
         case "kept":

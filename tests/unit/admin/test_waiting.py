@@ -102,11 +102,12 @@ def test_a_cluster_that_knows_no_reasons_says_so_once() -> None:
         ({"reason": "backoff"}, "0 records in back-off"),
         ({"reason": "order"}, "order"),
         ({"reason": "backoff", "records": 1, "dueMs": "soon"}, "backoff"),
-        ({"reason": "idle"}, "no records until a member fetches from it"),
-        ({"reason": "idle", "records": 2}, "2 records until a member fetches from it"),
+        ({"reason": "idle"}, "its records wait for a member that fetches"),
+        ({"reason": "idle", "records": 2}, "2 records wait for a member that fetches"),
+        ({"reason": "idle", "records": 1}, "1 record waits for a member that fetches"),
         (
             {"reason": "idle", "records": 2, "returned": 1},
-            "2 records until a member fetches from it; a back-off begins then for 1 record delivered before",
+            "2 records wait for a member that fetches; a back-off begins then for 1 record delivered before",
         ),
     ],
 )
