@@ -9,12 +9,12 @@ import socket
 import ssl
 import struct
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.harness.broker import Broker, free_port
+from tests.harness.until import until
 
 from sharecore.security.certificates import Authority
 
@@ -153,10 +153,3 @@ def trusts(attacked: Attacked) -> bool:
         return attacked.serves()
     except ssl.SSLCertVerificationError:
         return False
-
-
-def until(done: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -12,19 +11,13 @@ from confluent_kafka import Producer
 from tests.harness.clients import QUIET, configure_group, create_topic
 from tests.harness.queue_ledger import Ledger, Sent
 from tests.harness.queue_members import GROUP, TOPIC, java_member, uneven_member
+from tests.harness.until import until
 from tests.interop.conftest import KIND, BrokerMaker
 
 pytestmark = pytest.mark.skipif(KIND == "apache", reason="settings that Apache Kafka does not have")
 
 KEYS = [None, b"", *(f"key {number}".encode() for number in range(6))]
 SECONDS_MAX = 120
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < until, f"{what}: not within {SECONDS_MAX} s"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("ordering", ["key", pytest.param("partition", marks=pytest.mark.long)])
@@ -60,7 +53,7 @@ def test_stock_consumers_get_records_in_their_order_over_releases_and_a_killed_b
     for life in ("1", "2"):
         with java_member(broker.bootstrap, ledger, f"java {life}"):
             produce(20)
-            until(partial(has_come, f"java {life}"), "a record for Java's consumer")
+            until(partial(has_come, f"java {life}"), "a record for Java's consumer", SECONDS_MAX)
             with uneven_member(broker.bootstrap, ledger, f"c {life}", int(life)):
                 produce(20)
                 # a record acquired by one member is not given to the other
@@ -69,10 +62,10 @@ def test_stock_consumers_get_records_in_their_order_over_releases_and_a_killed_b
                     time.sleep(0.1)
                 produce(100)
                 if life == "1":
-                    until(lambda: len(ledger.places()) >= len(ledger.sent) - 60, "most records")
+                    until(lambda: len(ledger.places()) >= len(ledger.sent) - 60, "most records", SECONDS_MAX)
                     broker.kill()
                 else:
-                    until(lambda: len(ledger.places()) == len(ledger.sent), "all records")
+                    until(lambda: len(ledger.places()) == len(ledger.sent), "all records", SECONDS_MAX)
         if life == "1":
             broker.start()
     assert ledger.out_of_order(whole=ordering == "partition") == []

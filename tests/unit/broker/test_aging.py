@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 from tests.harness.batches import batch, keyed_batch
-from tests.harness.running import TIMEOUT_SECONDS, MovedClock, RunningBroker
+from tests.harness.running import MovedClock, RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.test_records import produce
 from tests.unit.broker.test_topics import create
 
@@ -25,12 +25,6 @@ SETTINGS = {
     "transaction.remove.expired.transaction.cleanup.interval.ms": "5",
     "log.cleaner.backoff.ms": "5",
 }
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "the broker never came to it"
 
 
 def none_of(conditions: list[Callable[[], bool]]) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.harness.running import RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.test_bucket import create
 from tests.unit.broker.test_home import home, produce
 from tests.unit.broker.test_metrics import get
@@ -43,13 +44,8 @@ def _figure(broker: RunningBroker, name: str) -> float:
 
 def _shrunk(broker: RunningBroker) -> None:
     """Wait until most of what was written has left the disk, and the rest is within the bound."""
-    end = time.monotonic() + _PATIENCE_S
-    while (
-        _figure(broker, "sharecore_bucket_remote_bytes") < 2 * _CACHE
-        or _figure(broker, "sharecore_bucket_cache_bytes") > _CACHE
-    ):
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: _figure(broker, "sharecore_bucket_remote_bytes") >= 2 * _CACHE)
+    until(lambda: _figure(broker, "sharecore_bucket_cache_bytes") <= _CACHE)
 
 
 def _read(broker: RunningBroker) -> list[bytes]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.harness.until import until
 
 from sharecore.broker.configs.topics import TopicConfigs
 from sharecore.broker.store.cleaner import Cleaner
@@ -72,10 +72,8 @@ class Bench:
 
     def _seal(self, cleaner: LogCleaner, roll: Callable[[], object], logs: Iterable[StoreLog]) -> None:
         roll()
-        until = time.monotonic() + 30
-        while any(cleaner.dirt(log, LONG_MAX).active_bytes for log in logs):
-            assert time.monotonic() < until, "the segment is not sealed"
-            time.sleep(0.01)
+        waiting = list(logs)
+        until(lambda: not any(cleaner.dirt(log, LONG_MAX).active_bytes for log in waiting), "sealed segments")
 
     def check(self, instead: Mapping[str, Any] | None = None) -> None:
         """Run a round of the cleaner.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.harness.batches import batch
 from tests.harness.running import RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.share_member import ACCEPT, Member, acquired, errors
 from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create, settings
 from tests.unit.broker.test_metrics import get
@@ -71,17 +71,12 @@ def test_a_write_waits_while_the_bucket_is_down_and_is_answered_when_it_is_back(
     bucket.rename(away)
     with ThreadPoolExecutor(1) as others:
         waits = others.submit(produce, broker, "jobs", [b"2"])
-        end = time.monotonic() + TIMEOUT_S
-        while (found := readiness(broker))[0] == 200:
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        assert f"file://{bucket} takes no writes for " in found[1]
+        until(lambda: readiness(broker)[0] != 200)
+        assert f"file://{bucket} takes no writes for " in readiness(broker)[1]
         assert not waits.done()
         away.rename(bucket)
         waits.result(TIMEOUT_S)
-    while readiness(broker)[0] != 200:
-        assert time.monotonic() < end + TIMEOUT_S
-        time.sleep(0.05)
+    until(lambda: readiness(broker)[0] == 200)
 
 
 def test_an_answer_leases_nothing_once_another_broker_may_lead(

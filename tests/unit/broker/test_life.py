@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
+from tests.harness.until import until
 
 from sharecore.broker.backend import Host
 from sharecore.broker.broker import Broker
@@ -62,10 +63,7 @@ def value(broker: RunningBroker, kind: int, resource: str, key: str) -> str:
 
 def within(seconds: float, broker: RunningBroker, name: str, start: int) -> None:
     """Wait until a log starts at an offset."""
-    until = time.monotonic() + seconds
-    while offset(broker, name, -2) != start:
-        assert time.monotonic() < until, offset(broker, name, -2)
-        time.sleep(0.05)
+    until(lambda: offset(broker, name, -2) == start, f"start {start} of {name}", seconds)
 
 
 def test_a_restart_keeps_everything(tmp_path: Path) -> None:

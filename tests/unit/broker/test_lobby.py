@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.harness.batches import batch
 from tests.harness.running import Client, RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.test_bucket import TIMEOUT_S, create, settings
 from tests.unit.broker.test_features import SAFE, levels, update
 from tests.unit.broker.test_home import bucket, home, produce
@@ -138,13 +139,6 @@ def lobby(tmp_path: Path, bucket: Path, leader: RunningBroker) -> Iterator[Runni
 
 def metadata(asked: RunningBroker | RunningLobby, topic: str, **more: Any) -> Any:
     return asked.ask(ApiKey.METADATA, 13, topics=[{"name": topic, "topic_id": None}], **more)
-
-
-def until(condition: Any) -> None:
-    end = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_clients_learn_of_both_brokers_and_who_leads(leader: RunningBroker, lobby: RunningLobby) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 import urllib.error
 import urllib.request
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from tests.harness.batches import batch, headers_of
 from tests.harness.running import RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.share_member import ACCEPT, Member, acquired
 
 from sharecore.admin.doctor import cluster, data_directory
@@ -184,10 +184,7 @@ def test_damaged_share_state_is_known_before_a_group_needs_it(
     file = flip(directory, records)
     with caplog.at_level(logging.ERROR):
         broker = RunningBroker(directory, SETTINGS).start()
-        until = time.monotonic() + 20
-        while get(broker, "/readyz")[0] == 200:
-            assert time.monotonic() < until, "the broker says that it is ready"
-            time.sleep(0.05)
+        until(lambda: get(broker, "/readyz")[0] != 200, "unready")
         reason = json.loads(get(broker, "/readyz")[1])["reason"]
         assert reason.startswith(f"{STATE_TOPIC}-0: offsets ")
         assert str(file) in reason

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.harness.running import RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.test_bucket import TIMEOUT_S, create, settings
 from tests.unit.broker.test_home import bucket
-from tests.unit.broker.test_lobby import HOME, RunningLobby, leader, until
+from tests.unit.broker.test_lobby import HOME, RunningLobby, leader
 
 from sharecore.broker.lobby.standing import Standing
 from sharecore.config import BrokerConfig

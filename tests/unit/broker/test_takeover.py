@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 from scramp import ScramClient
 from tests.harness.running import Client, RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create
 from tests.unit.broker.test_home import bucket, home
-from tests.unit.broker.test_lobby import RunningLobby, leader, status_of, until
+from tests.unit.broker.test_lobby import RunningLobby, leader, status_of
 from tests.unit.broker.test_sasl import authenticate
 
 from sharecore.broker.store.backend import StoreBackend

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.harness.running import RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.test_bucket import TIMEOUT_S, backend, create, settings, until_copied
 from tests.unit.broker.test_home import bucket, home, produce
-from tests.unit.broker.test_lobby import RunningLobby, until
+from tests.unit.broker.test_lobby import RunningLobby
 from tests.unit.cli.test_bucket import run
 
 from sharecore.storage import Storage, StorageOptions

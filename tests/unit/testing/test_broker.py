@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from tests.harness.aio import in_loop
 from tests.harness.broker import answers
+from tests.harness.until import until
 
 from sharecore.admin import Admin
 from sharecore.client import ShareConsumer
@@ -38,13 +37,6 @@ def write(broker: EphemeralBroker, topic: str, *values: bytes) -> None:
 
 def port_of(broker: EphemeralBroker) -> int:
     return int(broker.bootstrap_server.rpartition(":")[2])
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + MINUTE
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 @in_loop
@@ -135,14 +127,14 @@ def test_the_broker_ends_when_its_starter_is_killed() -> None:
     starter.send_signal(signal.SIGKILL)
     starter.wait()
     starter.stdout.close()
-    wait_until(lambda: not answers(int(address.rpartition(":")[2])) and not Path(directory).parent.exists())
+    until(lambda: not answers(int(address.rpartition(":")[2])) and not Path(directory).parent.exists())
 
 
 def test_what_a_killed_broker_left_is_deleted_at_the_next_start() -> None:
     with EphemeralBroker() as kept, EphemeralBroker() as killed:
         left, port = killed.data_dir, port_of(killed)
         os.kill(killed.pid, signal.SIGKILL)
-        wait_until(lambda: not answers(port))
+        until(lambda: not answers(port))
         assert left.exists()
         with EphemeralBroker():
             assert not left.exists()
@@ -152,7 +144,7 @@ def test_what_a_killed_broker_left_is_deleted_at_the_next_start() -> None:
 def test_a_broker_that_has_ended_is_an_error_with_its_log() -> None:
     with EphemeralBroker() as broker:
         os.kill(broker.pid, signal.SIGKILL)
-        wait_until(lambda: not answers(port_of(broker)))
+        until(lambda: not answers(port_of(broker)))
         with pytest.raises(RuntimeError, match=r"the broker does not answer .*the end of its log:"):
             broker.advance_blocking(30)
 
@@ -161,7 +153,7 @@ def test_a_broker_that_has_ended_is_an_error_with_its_log() -> None:
 async def test_a_start_that_is_cancelled_leaves_no_broker() -> None:
     broker = EphemeralBroker()
     starting = asyncio.ensure_future(broker.__aenter__())
-    await asyncio.to_thread(wait_until, lambda: broker._process is not None)
+    await asyncio.to_thread(until, lambda: broker._process is not None)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
