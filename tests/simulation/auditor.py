@@ -402,6 +402,9 @@ class Auditor:
             )
             if code == 0:
                 if not share.unsure:
+                    # retention may have moved the start beyond what another member holds
+                    extent = self._extent(*key[1:])
+                    share.floor = max(share.floor, 0 if extent is None else extent[0])
                     self.queues.settled(asked.at, share, claims)
                     self._report(share.answered(asked.at, now, request.member_id, claims))
             else:
