@@ -11,6 +11,7 @@ from uuid import UUID
 from typing_extensions import TypeVar, disjoint_base
 
 from sharecore.errors import KafkaError
+from sharecore.storage.log import Log
 
 __all__ = [
     "AnswerBudget", "BucketAnswer", "BucketCall", "BucketCopy", "BucketStatus", "Checks",
@@ -425,14 +426,25 @@ class LogOffsets:
         high_watermark: end of the durable, readable records.
         last_stable_offset: end of the durable records without open transactions.
         end_offset: offset of the next record, after pending writes.
+        stored: the log in the store; None if only the Python class may be used.
     """
 
     start_offset: int
     high_watermark: int
     last_stable_offset: int
     end_offset: int
+    stored: StoredLog | None
 
     def __new__(cls, *_args: Any, **_rest: Any) -> Self: ...
+    def on_advance(self, callback: Callable[[Log], object]) -> None:
+        """Call back after a change of high watermark, last stable offset or start offset."""
+    def off_advance(self, callback: Callable[[Log], object]) -> None:
+        """Remove a callback."""
+    @property
+    def has_listeners(self) -> bool:
+        """Whether there is a callback."""
+    def notify(self) -> None:
+        """Call the callbacks; one that raises is logged and does not stop the others."""
 
 @final
 class ExpandedCache:
@@ -888,7 +900,7 @@ class Exchange:
     transport's protocol, and has `close(reason)`, `_pump_soon()`, `_send_soon()`, and `_wait_for_room()`.
 
     Args:
-        server: provides `on_frame`, `now`, `budget`, `answers`, `scratch` and `limits`.
+        server: provides `on_frame`, `monotonic_ms`, `budget`, `answers`, `scratch` and `limits`.
     """
 
     on_frame: Callable[[Any, bytes], list[bytes] | Pending | None]
@@ -915,8 +927,8 @@ class Exchange:
         """Of the request being read: bytes received, and bytes missing."""
 
     @property
-    def waits_since(self) -> tuple[float, bool, int] | None:
-        """Of a large request waiting for its response: since when, whether it is parked, its bytes."""
+    def waits_since(self) -> tuple[int, bool, int] | None:
+        """Of a large request waiting for its response: since when in ms, whether it is parked, its bytes."""
 
     @property
     def unread_bytes(self) -> int:
@@ -930,8 +942,8 @@ class Exchange:
     def in_flight(self) -> int:
         """Requests dispatched and not answered yet."""
 
-    def idle_since(self) -> float | None:
-        """Return the time of the last byte in either direction, or None while a request is unanswered."""
+    def idle_since(self) -> int | None:
+        """Return when the last byte passed in either direction, in ms; None while a request is unanswered."""
 
     def enter(self, budget: MemoryBudget, owner: str) -> None:
         """Charge the client's memory to `budget`, as `owner`, from now on."""
@@ -1136,6 +1148,58 @@ class Tickets:
         """Complete the writes up to this one; for the storage only."""
 
 @final
+class Spans:
+    """Durations of repeated work, in milliseconds.
+
+    Attributes:
+        count: number of durations.
+        items: total number of items, such as the writes of a batch.
+        total_ms: total time.
+        max_ms: the longest duration.
+        failed: number of failures.
+    """
+
+    count: int
+    items: int
+    total_ms: float
+    max_ms: float
+    failed: int
+
+    def __new__(cls) -> Self: ...
+    def add(self, took_ms: float, items: int = 1, *, failed: bool = False) -> None:
+        """Add a duration."""
+
+@final
+class StoreEvents:
+    """Passes what a store reports on to its logs and to the waiters of its writes, on the event loop.
+
+    Args:
+        store: the store.
+        tickets: its waiters.
+        failed: returns the error of writes that failed, from the reason.
+        damaged: called with each damaged batch: log, first and last offset, file and byte.
+        read: called with the numbers of reads that are done.
+    """
+
+    def __new__(
+        cls,
+        store: Store,
+        tickets: Tickets,
+        *,
+        failed: Callable[[str], KafkaError],
+        damaged: Callable[[int, int, int, Path, int], object],
+        read: Callable[[list[int]], object],
+    ) -> Self: ...
+    def follow(self, log_id: int, log: LogOffsets) -> None:
+        """Pass on what is reported about a log, as long as it is in use."""
+    def log(self, log_id: int) -> LogOffsets | None:
+        """Return a log that is followed and in use."""
+    def drain(self) -> None:
+        """Pass on everything since the last call: first the offsets, then the ends of writes, then the
+        listeners of logs.
+        """
+
+@final
 class StoredLog:
     """A log of a store.
 
@@ -1225,7 +1289,7 @@ class Staging:
         *,
         monotonic_ms: Callable[[], int],
         sent: Callable[[], object],
-        writes: Any,
+        writes: Spans,
         **_rest: Any,
     ) -> Self: ...
     @property

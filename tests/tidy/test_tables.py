@@ -52,7 +52,7 @@ _STRUCT = re.compile(
     r"^(pub(\([a-z]+\))? )?struct (?P<name>\w+)[^;{]*\{\n(?P<fields>.*?)^\}", re.MULTILINE | re.DOTALL
 )
 _RUST_TABLE = re.compile(
-    r"^    (pub(\([a-z]+\))? )?(?P<name>\w+): .*\b((Hash|BTree|Index)(Map|Set)|PyDict|PySet)\b",
+    r"^    (pub(\([a-z]+\))? )?(?P<name>\w+): .*\b((Hash|BTree|Index|Id)(Map|Set)|PyDict|PySet)\b",
     re.MULTILINE,
 )
 _ROW = re.compile(r"^\| (.+?) \|")

@@ -122,7 +122,11 @@ class Broker(Services):
         if lobby is None:
             limits = connection_limits(config, self.listeners, {})
             self.server = Server(
-                dispatch, limits, self._opened, lambda host: self.quotas.connection_rate(host)
+                dispatch,
+                limits,
+                self._opened,
+                lambda host: self.quotas.connection_rate(host),
+                self.clock.monotonic_ms,
             )
         else:
             self.server = lobby.server

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from sharecore.errors import ConfigError, missing
 
 if TYPE_CHECKING:
-    from sharecore.broker.broker import Broker
     from sharecore.broker.client_telemetry import ClientTelemetry
     from sharecore.broker.metrics.listener import BrokerMetrics
     from sharecore.broker.page import BrokerPage
+    from sharecore.broker.requests.services import Services
     from sharecore.metrics.requests import OnFrame
 
 
@@ -25,7 +25,7 @@ def _installed(setting: str) -> Iterator[None]:
         raise ConfigError(f"{setting}: {missing(error)}") from None
 
 
-def watched(broker: Broker, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]:
+def watched(broker: Services, dispatch: OnFrame) -> tuple[BrokerMetrics, OnFrame]:
     """Return a broker's metrics, and a dispatcher that counts requests.
 
     Raises:
@@ -49,7 +49,7 @@ def telemetry() -> type[ClientTelemetry]:
     return ClientTelemetry
 
 
-def page_of(broker: Broker) -> BrokerPage:
+def page_of(broker: Services) -> BrokerPage:
     """Return the page of a broker.
 
     Raises:

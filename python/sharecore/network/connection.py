@@ -29,7 +29,7 @@ class Home(Protocol):
 
     on_frame: Callable[[Connection, bytes], Answer]
     on_open: Callable[[Connection], None]
-    now: Callable[[], float]
+    monotonic_ms: Callable[[], int]
     budget: MemoryBudget
     stranger_budget: MemoryBudget
     answers: AnswerBudget

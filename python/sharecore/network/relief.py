@@ -15,19 +15,19 @@ from sharecore.network.connection import Connection
 log = logging.getLogger("sharecore.network")
 
 _LOOK_S = 0.05
-_FINISH_S = 1.0
+_FINISH_MS = 1000
 """A request that completes within this time is not closed."""
-_READ_S = 5.0
+_READ_MS = 5000
 """A client that reads its answer within this time is not closed."""
 _ANYBODY = ""
 """Stands for any owner: no owner has this name."""
 _REQUESTS, _ANSWERS = "queued.max.request.bytes", "sharecore.max.unread.bytes"
-_PARKED_S = 1.0
+_PARKED_MS = 1000
 """Maximum wait of a large request for its answer while others wait for its memory."""
 
 
 class _Seen(NamedTuple):
-    at_s: float
+    at_ms: int
     done_bytes: int
 
 
@@ -42,6 +42,7 @@ class Relief:
         budgets: memory for requests.
         answers: memory for answers.
         connections: all connections.
+        monotonic_ms: the time.
         stalled_ms: time after which a request is considered stalled.
         unread_ms: time after which an answer is considered unread.
     """
@@ -51,6 +52,7 @@ class Relief:
         budgets: Sequence[MemoryBudget],
         answers: AnswerBudget,
         connections: Callable[[], Collection[Connection]],
+        monotonic_ms: Callable[[], int],
         *,
         stalled_ms: int,
         unread_ms: int,
@@ -58,8 +60,8 @@ class Relief:
         self._budgets = budgets
         self._answers = answers
         self._connections = connections
-        self._stalled_s = stalled_ms / 1000
-        self._unread_s = unread_ms / 1000
+        self._monotonic_ms = monotonic_ms
+        self._stalled_ms, self._unread_ms = stalled_ms, unread_ms
         self._timer: asyncio.TimerHandle | None = None
         self._requests: dict[Connection, _Seen] = {}
         self._readers: dict[Connection, _Seen] = {}
@@ -90,7 +92,7 @@ class Relief:
             self.look()
 
     def _relieve_requests(self, wanted: Sequence[tuple[str, int, bool]]) -> None:
-        now = asyncio.get_running_loop().time()
+        now = self._monotonic_ms()
         slow: list[tuple[int, Connection]] = []
         seen: dict[Connection, _Seen] = {}
         for connection in self._connections():
@@ -98,14 +100,14 @@ class Relief:
             if partial is not None:
                 done, missing = partial
                 seen[connection] = before = self._requests.get(connection, _Seen(now, done))
-                if now - before.at_s >= self._stalled_s:
-                    if missing > (done - before.done_bytes) / (now - before.at_s) * _FINISH_S:
+                if now - before.at_ms >= self._stalled_ms:
+                    if missing * (now - before.at_ms) > (done - before.done_bytes) * _FINISH_MS:
                         slow.append((done + missing, connection))
                     else:
                         seen[connection] = _Seen(now, done)
             elif (waits := connection.waits_since) is not None:
-                since_s, is_parked, size = waits
-                if not is_parked and now - since_s >= _PARKED_S:
+                since_ms, is_parked, size = waits
+                if not is_parked and now - since_ms >= _PARKED_MS:
                     slow.append((size, connection))
         self._requests = seen
         needs: Counter[str] = Counter()
@@ -114,7 +116,7 @@ class Relief:
         _close(slow, needs, "its request of %d bytes has stalled while others wait for memory", _REQUESTS)
 
     def _relieve_answers(self) -> None:
-        now = asyncio.get_running_loop().time()
+        now = self._monotonic_ms()
         slow: list[tuple[int, Connection]] = []
         seen: dict[Connection, _Seen] = {}
         for connection in list(self._connections()):
@@ -123,8 +125,8 @@ class Relief:
             connection._recount()
             unread = connection.unread_bytes
             seen[connection] = before = self._readers.get(connection, _Seen(now, unread))
-            if now - before.at_s >= self._unread_s:
-                if unread > (before.done_bytes - unread) / (now - before.at_s) * _READ_S:
+            if now - before.at_ms >= self._unread_ms:
+                if unread * (now - before.at_ms) > (before.done_bytes - unread) * _READ_MS:
                     slow.append((unread, connection))
                 else:
                     seen[connection] = _Seen(now, unread)

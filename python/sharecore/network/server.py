@@ -10,6 +10,7 @@ from itertools import count
 from socket import socket, socketpair
 
 from sharecore._core import AnswerBudget, MemoryBudget, Sockets
+from sharecore.clock import SystemClock
 from sharecore.logs import once_a_minute
 from sharecore.network.acceptor import Acceptor
 from sharecore.network.admission import Admission
@@ -24,7 +25,7 @@ log = logging.getLogger("sharecore.network")
 
 _SCRATCH_BYTES = 32 << 10
 _STRANGER_SHARE, _STRANGER_BYTES_MIN = 16, 4 << 20
-_CLOSING_S = 30.0
+_CLOSING_MS = 30_000
 """A closing connection is aborted if its client has not read the rest after this time."""
 _SWEEP_S_MIN, _SWEEP_S_MAX = 0.05, 30.0
 
@@ -38,6 +39,7 @@ class Server:
         limits: the limits.
         on_open: called with each admitted connection before its first frame; raises `Disconnect`.
         rate_of: returns an address's connection rate limit in 1/s; None for no limit.
+        monotonic_ms: the time.
     """
 
     def __init__(
@@ -46,13 +48,13 @@ class Server:
         limits: Limits,
         on_open: Callable[[Connection], None] = lambda connection: None,
         rate_of: Callable[[str], float | None] = lambda host: None,
+        monotonic_ms: Callable[[], int] = SystemClock.monotonic_ms,
     ) -> None:
         self.on_frame = on_frame
         self.on_open = on_open
         self._limits = limits
-        self.admission = Admission(
-            lambda: self._limits, rate_of, lambda: self.now() * 1000, self._close_silent
-        )
+        self.monotonic_ms = monotonic_ms
+        self.admission = Admission(lambda: self._limits, rate_of, monotonic_ms, self._close_silent)
         self.budget = MemoryBudget(limits.request_bytes_max)
         self.stranger_budget = MemoryBudget(_stranger_bytes(limits.request_bytes_max))
         """Budget for requests of unauthenticated clients."""
@@ -64,6 +66,7 @@ class Server:
             (self.budget, self.stranger_budget),
             self.answers,
             self.connections.values,
+            monotonic_ms,
             stalled_ms=limits.stalled_ms_max,
             unread_ms=limits.unread_ms_max,
         )
@@ -73,12 +76,11 @@ class Server:
         self._ids = count(1)
         self._listening: list[Acceptor] = []
         self._sockets: Sockets | None = None
-        self._closing: dict[Connection, float] = {}
+        self._closing: dict[Connection, int] = {}
         """Closing connections, and the times when a sweep first saw them."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._all_gone: asyncio.Event | None = None
-        self.now: Callable[[], float] = lambda: 0.0
 
     @property
     def limits(self) -> Limits:
@@ -104,8 +106,7 @@ class Server:
         Raises:
             OSError: the address is not available.
         """
-        self._loop = loop = asyncio.get_running_loop()
-        self.now = loop.time
+        self._loop = asyncio.get_running_loop()
 
         def begin(peer: socket, address: Peer, leave: Callable[[], None]) -> None:
             def connection() -> Connection:
@@ -238,20 +239,19 @@ class Server:
 
     def _sweep(self) -> None:
         assert self._loop is not None
-        now, idle_s, sweep_s = self.now(), self.limits.idle_ms_max / 1000, _SWEEP_S_MAX
+        now, idle_ms, sweep_s = self.monotonic_ms(), self.limits.idle_ms_max, _SWEEP_S_MAX
         closing = [connection for connection in self.connections.values() if connection.is_closing]
         self._closing = {connection: self._closing.get(connection, now) for connection in closing}
-        for connection, closing_s in self._closing.items():
-            if now - closing_s >= _CLOSING_S:
+        for connection, since in self._closing.items():
+            if now - since >= _CLOSING_MS:
                 log.debug("aborting %s: its client does not read the rest", connection)
                 connection.abort()
-        if idle_s >= 0:
-            sweep_s = min(max(idle_s / 4, _SWEEP_S_MIN), _SWEEP_S_MAX)
-            oldest = now - idle_s
+        if idle_ms >= 0:
+            sweep_s = min(max(idle_ms / 4000, _SWEEP_S_MIN), _SWEEP_S_MAX)
             for connection in list(self.connections.values()):
-                since = connection.idle_since()
-                if since is not None and since < oldest:
-                    log.debug("closing %s: idle for %.0f s (connections.max.idle.ms)", connection, idle_s)
+                idle_since = connection.idle_since()
+                if idle_since is not None and idle_since < now - idle_ms:
+                    log.debug("closing %s: idle for %d ms (connections.max.idle.ms)", connection, idle_ms)
                     connection.close()
         self._sweeper = self._loop.call_later(sweep_s, self._sweep)
 

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from sharecore._core import LogOffsets, Ticket
 from sharecore.errors import ErrorCode, KafkaError
-from sharecore.waiting import Done, settle
+from sharecore.waiting import Done
 
 if TYPE_CHECKING:
-    from sharecore._core import StoredLog
+    pass
 
 ANY_RECORDS = (1 << 63) - 1
 """No record limit."""
@@ -109,14 +109,12 @@ class Log(LogOffsets, ABC):
 
     __slots__ = (
         "__weakref__",
-        "_listeners",
         "index",
         "topic",
         "topic_id",
     )
 
     def __init__(self, topic: str, index: int, topic_id: UUID) -> None:
-        self._listeners: list[Callable[[Log], object]] = []
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
@@ -298,11 +296,6 @@ class Log(LogOffsets, ABC):
         """
 
     @property
-    def stored(self) -> StoredLog | None:
-        """The log in the store; None if only this class may be used."""
-        return None
-
-    @property
     def size_bytes(self) -> int:
         """Size of its batches in bytes."""
         raise _not_here()
@@ -323,20 +316,6 @@ class Log(LogOffsets, ABC):
     def ask_limits(self, done: Done) -> None:
         """Refresh start and end offset, even if known, and call back as `when_known` does."""
         self.when_known(done)
-
-    def on_advance(self, callback: Callable[[Log], object]) -> None:
-        """Call back after a change of high watermark, last stable offset or start offset."""
-        self._listeners.append(callback)
-
-    def off_advance(self, callback: Callable[[Log], object]) -> None:
-        """Remove a callback."""
-        if callback in self._listeners:
-            self._listeners.remove(callback)
-
-    def notify(self) -> None:
-        """Notify the listeners; for the storage only."""
-        if self._listeners:
-            settle(tuple(self._listeners), self)
 
 
 def _not_here() -> KafkaError:

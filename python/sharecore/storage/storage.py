@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
-from weakref import WeakValueDictionary
 
-from sharecore._core import Store, Tickets
+from sharecore._core import Store, StoreEvents, Tickets
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage.bucket import CopyOptions
 from sharecore.storage.configs import Configs
@@ -104,7 +103,13 @@ class Storage:
             )
         self._disk = DiskReads(options.read_threads)
         self.tickets = Tickets()
-        self._logs: WeakValueDictionary[int, StoreLog] = WeakValueDictionary()
+        self._events = StoreEvents(
+            self.store,
+            self.tickets,
+            failed=_failed,
+            damaged=self._note,
+            read=lambda numbers: self._disk.ended(numbers),
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self.catalog = StoreCatalog(self.store, self.tickets.ticket)
         self.configs = Configs(self.catalog)
@@ -124,33 +129,15 @@ class Storage:
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Resolve tickets and call listeners on `loop`."""
         self._loop = loop
-        loop.add_reader(self.store.fileno(), self.drain)
+        loop.add_reader(self.store.fileno(), self._events.drain)
 
     def drain(self) -> None:
         """Resolve the tickets of writes that became durable since the last call, and call listeners."""
-        outcomes, moved, read, damaged = self.store.drain()
-        for each in damaged:
-            self._note(*each)
-        logs = []
-        for log_id, offsets in moved:
-            log = self._logs.get(log_id)
-            if log is not None:
-                log.moved(offsets)
-                logs.append(log)
-        for sequence, reason in outcomes:
-            error = None
-            if reason is not None:
-                error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
-                logger.error("%s", reason)
-            self.tickets.end(sequence, error)
-        for log in logs:
-            log.notify()
-        if read:
-            self._disk.ended(read)
+        self._events.drain()
 
     def _note(self, log_id: int, first: int, last: int, file: Path, byte: int) -> None:
         """Report a damaged batch once."""
-        log = self._logs.get(log_id)
+        log = self._log(log_id)
         topic, partition = ("a deleted topic", log_id) if log is None else (log.topic, log.index)
         found = DamagedBatch(topic, partition, first, last, str(file), byte)
         self.damaged.append(found)
@@ -189,13 +176,21 @@ class Storage:
         self.drain()
 
     def _open_log(self, log_id: int, topic: str, index: int, topic_id: UUID) -> StoreLog:
-        log = self._logs.get(log_id)
+        log = self._log(log_id)
         if log is None:
-            self._logs[log_id] = log = StoreLog(
-                self.store, self.tickets, self._disk, log_id, topic, index, topic_id
-            )
-            log.moved(self.store.offsets(log_id))
+            log = StoreLog(self.store, self.tickets, self._disk, log_id, topic, index, topic_id)
+            self._events.follow(log_id, log)
         return log
+
+    def _log(self, log_id: int) -> StoreLog | None:
+        found = self._events.log(log_id)
+        assert found is None or isinstance(found, StoreLog)
+        return found
+
+
+def _failed(reason: str) -> KafkaError:
+    logger.error("%s", reason)
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
 
 def _store(path: str, options: StorageOptions) -> Store:

@@ -34,7 +34,7 @@ _LEADER_EPOCH = 0
 class StoreLog(Log):
     """A log in the store of a data directory."""
 
-    __slots__ = ("_disk", "_store", "_stored", "_ticket", "log_id")
+    __slots__ = ("_disk", "_hurry", "_store", "_ticket", "log_id")
 
     def __init__(
         self,
@@ -51,11 +51,10 @@ class StoreLog(Log):
         self._ticket = tickets.ticket
         self._disk = disk
         self.log_id = log_id
-        self._stored = StoredLog(store, log_id, tickets, disk)
-
-    @property
-    def stored(self) -> StoredLog:
-        return self._stored
+        self.stored = stored = StoredLog(store, log_id, tickets, disk)
+        self._hurry = stored.hurry
+        offsets = store.offsets(log_id)
+        self.start_offset, self.high_watermark, self.last_stable_offset, self.end_offset = offsets
 
     def append(self, records: bytes, *, now_ms: int) -> Appended:
         return self._appended(self._store.append(self.log_id, records, now_ms))
@@ -74,7 +73,7 @@ class StoreLog(Log):
         return self._appended(self._store.append_local(self.log_id, records, now_ms, producer, lingers))
 
     def hurry(self) -> None:
-        self._stored.hurry()
+        self._hurry()
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, coordinator_epoch: int, commit: bool, now_ms: int
@@ -217,7 +216,3 @@ class StoreLog(Log):
     @property
     def size_bytes(self) -> int:
         return self._store.log_bytes(self.log_id)
-
-    def moved(self, offsets: tuple[int, int, int, int]) -> None:
-        """Set the offsets reported by the store; for the storage only."""
-        self.start_offset, self.high_watermark, self.last_stable_offset, self.end_offset = offsets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sharecore._core import Spans
 from sharecore.waiting.answers import promise, reply
 from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
@@ -10,7 +11,6 @@ from sharecore.waiting.hosts import HostAddresses
 from sharecore.waiting.later import Later, outcome
 from sharecore.waiting.movable import MovableTime
 from sharecore.waiting.periodic import Periodic, PeriodicLook
-from sharecore.waiting.spans import Spans
 from sharecore.waiting.threads import Blocked, BlockingWork
 from sharecore.waiting.timers import CallLater, Deadline, Timer, Timers
 from sharecore.waiting.turns import Begun, Steps, Turns, exhaust

@@ -4,7 +4,6 @@
 //! No object stays borrowed while Python code runs: Python may call back into the same object.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
@@ -12,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
+use sharecore_share::IdMap;
 use sharecore_wire::{Header, Input, read_header};
 
 use crate::checks::PyChecks;
@@ -96,7 +96,7 @@ pub(crate) struct PyDispatch {
     log_requests: bool,
     /// A request with more entries is malformed.
     entries_max: usize,
-    routes: HashMap<(i16, i16), Arc<Route>>,
+    routes: IdMap<(i16, i16), Arc<Route>>,
     hooks: Arc<Hooks>,
     /// The checks that the broker needs; None if it does not publish them.
     pub(crate) checks: Option<Py<PyChecks>>,
@@ -383,7 +383,7 @@ impl PyDispatch {
             check_names,
             log_requests,
             entries_max,
-            routes: HashMap::new(),
+            routes: IdMap::default(),
             hooks: Arc::new(hooks),
             checks,
             share: None,

@@ -14,6 +14,7 @@ use sharecore_wire::{Outgoing, Pause, Pipeline, Unsent};
 use crate::answers::PyAnswerBudget;
 use crate::budget::PyMemoryBudget;
 use crate::client_transport::ClientTransport;
+use crate::clock::Clock;
 use crate::collected::collected;
 use crate::cork::corked;
 use crate::dispatch::PyDispatch;
@@ -36,8 +37,9 @@ pub(crate) struct PyExchange {
     transport: Option<ClientTransport>,
     pub(crate) budget: Py<PyMemoryBudget>,
     pub(crate) answers: Py<PyAnswerBudget>,
-    pub(crate) now: Py<PyAny>,
-    active_at: f64,
+    pub(crate) clock: Clock,
+    /// When the last byte passed in either direction.
+    pub(crate) active_at: i64,
     pub(crate) pipeline: Pipeline,
     pub(crate) intake: Intake,
     pub(crate) slots: VecDeque<Py<PySlot>>,
@@ -135,14 +137,6 @@ impl PyExchange {
         }
     }
 
-    pub(crate) fn mark_active(exchange: &Bound<'_, Self>) -> PyResult<()> {
-        let py = exchange.py();
-        let now = exchange.borrow().now.clone_ref(py);
-        let now = now.call0(py)?.extract(py)?;
-        exchange.borrow_mut().active_at = now;
-        Ok(())
-    }
-
     /// Closes the connection because handling raised `error`: an `Exception` is logged, anything else is raised again.
     pub(crate) fn fail(exchange: &Bound<'_, Self>, error: PyErr) -> PyResult<()> {
         let py = exchange.py();
@@ -228,7 +222,7 @@ impl PyExchange {
 
 #[pymethods]
 impl PyExchange {
-    /// `server` provides `on_frame`, `now`, `budget` and `limits`.
+    /// `server` provides `on_frame`, `monotonic_ms`, `budget` and `limits`.
     #[new]
     #[pyo3(signature = (server, *_args, **_rest))]
     fn new(
@@ -237,7 +231,7 @@ impl PyExchange {
         _rest: Option<&Bound<'_, pyo3::types::PyDict>>,
     ) -> PyResult<Self> {
         let limits = server.getattr(python::LIMITS)?;
-        let now = server.getattr(python::NOW)?;
+        let clock = Clock::of(&server.getattr(python::MONOTONIC_MS)?)?;
         let on_frame = server.getattr(python::ON_FRAME)?;
         Ok(Self {
             dispatch: PyDispatch::behind(&on_frame),
@@ -246,8 +240,8 @@ impl PyExchange {
             transport: None,
             budget: server.getattr(python::BUDGET)?.extract()?,
             answers: server.getattr(python::ANSWERS)?.extract()?,
-            active_at: now.call0()?.extract()?,
-            now: now.unbind(),
+            active_at: clock.ms(server.py())?,
+            clock,
             pipeline: Pipeline::new(
                 limits.getattr(python::PIPELINE_MAX)?.extract()?,
                 limits.getattr(python::PIPELINED)?.extract()?,
@@ -295,7 +289,7 @@ impl PyExchange {
         self.slots.len()
     }
 
-    fn idle_since(&self) -> Option<f64> {
+    fn idle_since(&self) -> Option<i64> {
         self.slots.is_empty().then_some(self.active_at)
     }
 
@@ -438,7 +432,7 @@ impl PyExchange {
 
     /// For a large request that waits for its response: start of the wait, whether it is parked, and its size.
     #[getter]
-    fn waits_since(&self) -> Option<(f64, bool, usize)> {
+    fn waits_since(&self) -> Option<(i64, bool, usize)> {
         self.intake.waits_since
     }
 
@@ -497,4 +491,4 @@ impl PyExchange {
     }
 }
 
-collected!(PyExchange { on_frame, dispatch, share_session, transport, budget, answers, now, slots } cut { transport, share_session, slots });
+collected!(PyExchange { on_frame, dispatch, share_session, transport, budget, answers, clock, slots } cut { transport, share_session, slots });

@@ -115,7 +115,7 @@ pub(crate) struct Intake {
     pub(crate) partial: Option<Partial>,
     begun: Option<Begun>,
     /// For a large request that waits for its response: start of the wait, whether it is parked, and its size.
-    pub(crate) waits_since: Option<(f64, bool, usize)>,
+    pub(crate) waits_since: Option<(i64, bool, usize)>,
 }
 
 // SAFETY: `scratch_start` points into the buffer of `scratch`, which lives as long as this struct, and is only used while
@@ -151,6 +151,17 @@ impl Intake {
 }
 
 impl PyExchange {
+    pub(crate) fn now_ms(exchange: &Bound<'_, Self>) -> PyResult<i64> {
+        let clock = exchange.borrow().clock.clone_ref(exchange.py());
+        clock.ms(exchange.py())
+    }
+
+    pub(crate) fn mark_active(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        let now = Self::now_ms(exchange)?;
+        exchange.borrow_mut().active_at = now;
+        Ok(())
+    }
+
     /// Processes bytes received from the client.
     pub(crate) fn take_in(exchange: &Bound<'_, Self>, chunk: &[u8]) -> PyResult<()> {
         Self::mark_active(exchange)?;

@@ -37,8 +37,13 @@ impl PyLeader {
         let py = leader.py();
         let left = leader.borrow().interest.waiting();
         for _ in 0..left {
-            let fetchable = leader.getattr(intern!(py, python::FETCHABLE))?;
-            if !fetchable.is_truthy()? {
+            let fetchable = if calls_by_name() {
+                let fetchable = leader.getattr(intern!(py, python::FETCHABLE))?;
+                fetchable.is_truthy()?
+            } else {
+                Self::fetchable(leader)?
+            };
+            if !fetchable {
                 break;
             }
             let next = leader.borrow_mut().interest.take_next();

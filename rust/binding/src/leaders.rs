@@ -1,10 +1,9 @@
 //! `Leaders` and `Sessions`: look up the leader and the session of a share group's request.
 
-use std::collections::HashMap;
-
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
+use sharecore_share::IdMap;
 use smallvec::SmallVec;
 
 use crate::codes::{INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND};
@@ -29,7 +28,7 @@ pub(crate) struct PyLeaders {
     #[pyo3(get, name = "_configs")]
     configs: Py<PyDict>,
     /// A cache of leaders by partition, with their groups.
-    recent: HashMap<PartitionId, Recent>,
+    recent: IdMap<PartitionId, Recent>,
     /// Number of requests that acknowledged records, including fetches that did.
     #[pyo3(get)]
     pub(crate) acknowledgements: u64,
@@ -97,7 +96,7 @@ impl PyLeaders {
         Self {
             leaders: PyDict::new(args.py()).unbind(),
             configs: PyDict::new(args.py()).unbind(),
-            recent: HashMap::new(),
+            recent: IdMap::default(),
             acknowledgements: 0,
         }
     }

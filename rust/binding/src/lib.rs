@@ -78,6 +78,7 @@ mod slices;
 mod slot;
 mod socket;
 mod sockets;
+mod spans;
 mod staged_batch;
 mod staging;
 mod state;
@@ -87,6 +88,7 @@ mod state_write;
 mod states;
 mod stop;
 mod store;
+mod store_events;
 mod survey;
 mod tally;
 mod testing;
@@ -210,6 +212,8 @@ mod _core {
     #[pymodule_export]
     use crate::sockets::PySockets;
     #[pymodule_export]
+    use crate::spans::PySpans;
+    #[pymodule_export]
     use crate::staged_batch::PyStagedBatch;
     #[pymodule_export]
     use crate::staging::PyStaging;
@@ -223,6 +227,8 @@ mod _core {
     use crate::states::PyStates;
     #[pymodule_export]
     use crate::store::PyStore;
+    #[pymodule_export]
+    use crate::store_events::PyStoreEvents;
     #[pymodule_export]
     use crate::survey::survey_store;
     #[pymodule_export]

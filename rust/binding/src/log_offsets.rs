@@ -1,28 +1,43 @@
-//! `LogOffsets` and `LogAccess`: the offsets of a log, and how a share partition reads it.
+//! `LogOffsets` and `LogAccess`: the offsets of a log with who listens to them, and how a share partition reads it.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use sharecore_store::Offsets;
+use smallvec::SmallVec;
 
 use crate::collected::collected;
+use crate::completion::call_logged;
 use crate::expanded::PyExpandedCache;
 use crate::python;
 use crate::tickets::PyStoredLog;
 
-/// The offsets of a log. `sharecore.storage.Log` extends it.
-#[pyclass(
-    name = "LogOffsets",
-    module = "sharecore._core",
-    subclass,
-    get_all,
-    set_all
-)]
+/// The offsets of a log, and who listens to them. `sharecore.storage.Log` extends it.
+#[pyclass(name = "LogOffsets", module = "sharecore._core", subclass)]
 #[derive(Default)]
 pub(crate) struct PyLogOffsets {
+    #[pyo3(get, set)]
     pub(crate) start_offset: i64,
+    #[pyo3(get, set)]
     pub(crate) high_watermark: i64,
+    #[pyo3(get, set)]
     pub(crate) last_stable_offset: i64,
+    #[pyo3(get, set)]
     pub(crate) end_offset: i64,
+    /// The log in the store; None if only the Python class may be used.
+    #[pyo3(get, set)]
+    pub(crate) stored: Option<Py<PyStoredLog>>,
+    listeners: Vec<Py<PyAny>>,
+}
+
+impl PyLogOffsets {
+    /// Sets what a store has reported.
+    pub(crate) fn set(&mut self, offsets: Offsets) {
+        self.start_offset = offsets.start;
+        self.high_watermark = offsets.high_watermark;
+        self.last_stable_offset = offsets.last_stable;
+        self.end_offset = offsets.end;
+    }
 }
 
 #[pymethods]
@@ -32,7 +47,61 @@ impl PyLogOffsets {
     fn new(_args: &Bound<'_, PyTuple>, _rest: Option<&Bound<'_, PyDict>>) -> Self {
         Self::default()
     }
+
+    /// Calls back after a change of high watermark, last stable offset or start offset.
+    fn on_advance(&mut self, callback: Py<PyAny>) {
+        self.listeners.push(callback);
+    }
+
+    /// Removes a callback.
+    fn off_advance(log: &Bound<'_, Self>, callback: &Bound<'_, PyAny>) -> PyResult<()> {
+        let listeners = Self::listeners(log);
+        for (place, each) in listeners.iter().enumerate() {
+            // two references to one method are equal
+            if each.eq(callback)? {
+                let gone = log.borrow_mut().listeners.remove(place);
+                drop(gone); // an object of Python, whose end may come back here
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether anybody listens.
+    #[getter]
+    fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// Calls the listeners; one that raises is logged and does not stop the others.
+    pub(crate) fn notify(log: &Bound<'_, Self>) -> PyResult<()> {
+        let listeners = Self::listeners(log);
+        if listeners.is_empty() {
+            return Ok(());
+        }
+        let own = PyTuple::new(log.py(), [log])?;
+        listeners
+            .iter()
+            .try_for_each(|listener| call_logged(listener, &own))
+    }
 }
+
+/// The log in the store, if it can be used without the Python class.
+pub(crate) fn stored(log: &Bound<'_, PyAny>) -> Option<Py<PyStoredLog>> {
+    let offsets = log.cast::<PyLogOffsets>().ok()?;
+    let stored = offsets.borrow().stored.as_ref()?.clone_ref(log.py());
+    Some(stored)
+}
+
+impl PyLogOffsets {
+    fn listeners<'py>(log: &Bound<'py, Self>) -> SmallVec<[Bound<'py, PyAny>; 2]> {
+        let held = log.borrow();
+        let listeners = held.listeners.iter();
+        listeners.map(|each| each.bind(log.py()).clone()).collect()
+    }
+}
+
+collected!(PyLogOffsets { stored, listeners } cut { listeners });
 
 /// The first readable offset.
 pub(crate) fn start_offset(log: &Bound<'_, PyAny>) -> PyResult<i64> {

@@ -2,11 +2,9 @@
 //!
 //! No object stays borrowed while Python code runs: Python may call back into the same object.
 
-use std::collections::HashSet;
-
 use pyo3::intern;
 use pyo3::prelude::*;
-use sharecore_share::{Limits, Look, Seen, Sight, Walk};
+use sharecore_share::{IdSet, Limits, Look, Seen, Sight, Walk};
 
 use crate::bounds::PyGroupBounds;
 use crate::collected::collected;
@@ -30,7 +28,7 @@ pub(crate) struct PyShareLook {
     failed: Vec<Py<PyLeader>>,
     inner: Look,
     first: u64,
-    hidden: HashSet<PartitionId>,
+    hidden: IdSet<PartitionId>,
     /// The connection that the response goes to.
     exchange: Option<Py<PyExchange>>,
     /// The group's bounds, once they have held the fetch back.
@@ -103,7 +101,7 @@ impl PyShareLook {
         limits: Limits,
         first: u64,
         found: Vec<Py<PyLeader>>,
-        hidden: HashSet<PartitionId>,
+        hidden: IdSet<PartitionId>,
         exchange: Option<Py<PyExchange>>,
     ) -> Self {
         Self {

@@ -89,7 +89,7 @@ impl PyExchange {
         };
         let is_parked = PyMemoryBudget::park(budget.bind(py), &owner, size)?;
         slot.borrow_mut(py).is_parked = is_parked;
-        let now = exchange.borrow().now.clone_ref(py).call0(py)?.extract(py)?;
+        let now = Self::now_ms(exchange)?;
         exchange.borrow_mut().intake.waits_since = Some((now, is_parked, size));
         Ok(())
     }

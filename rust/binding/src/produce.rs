@@ -4,7 +4,6 @@
 //! nothing else. It also decides about transactional batches. No object stays borrowed while Python code runs: Python may call
 //! back into the same object.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -12,8 +11,10 @@ use pyo3::types::PyBytes;
 use sharecore_produce::{
     Contents, Refused, Terms, TopicName, any_transactional, each_once, has_zstd, topics,
 };
+use sharecore_share::IdMap;
 use sharecore_wire::typed::produce::ProduceRequest;
 
+use crate::clock::Clock;
 use crate::collected::collected;
 use crate::exchange::PyExchange;
 use crate::incoming_request::IncomingRequest;
@@ -33,12 +34,12 @@ const TAKEN_AT_ONCE: usize = 1000;
 /// Handler of a broker's Produce requests.
 #[pyclass(name = "Produce", module = "sharecore._core")]
 pub(crate) struct PyProduce {
-    now_ms: Py<PyAny>,
+    clock: Clock,
     places: Py<PyAny>,
     in_turns: Py<PyAny>,
     admit: Py<PyAny>,
     may_begin: Py<PyAny>,
-    known: HashMap<TopicName, HashMap<i32, Arc<Target>>>,
+    known: IdMap<TopicName, IdMap<i32, Arc<Target>>>,
     /// Number of topic changes so far.
     pub(crate) changes: u64,
 }
@@ -48,6 +49,8 @@ pub(crate) struct One<'a> {
     pub(crate) name: &'a TopicName,
     pub(crate) index: i32,
     pub(crate) records: &'a [u8],
+    /// Its log, if that is cached for all clients.
+    pub(crate) known: Option<Arc<Target>>,
 }
 
 /// Appends the batches of a request and records why others are refused.
@@ -173,8 +176,9 @@ impl PyProduce {
                     name,
                     index: *index,
                     records,
+                    known: produce.borrow().known(name, *index),
                 };
-                if !places.are_known() && !produce.borrow().knows(&one) {
+                if one.known.is_none() && !places.are_known() {
                     let names = names(py, topics.iter().map(|(name, _)| name))?;
                     let arguments = (incoming.context()?, names);
                     let resolve = produce.borrow().places.clone_ref(py);
@@ -201,8 +205,8 @@ impl PyProduce {
 
     /// The append time of the batches.
     pub(crate) fn now_ms(produce: &Bound<'_, Self>) -> PyResult<i64> {
-        let now_ms = produce.borrow().now_ms.clone_ref(produce.py());
-        now_ms.call0(produce.py())?.extract(produce.py())
+        let clock = produce.borrow().clock.clone_ref(produce.py());
+        clock.ms(produce.py())
     }
 
     /// True if the client may use the transactional id.
@@ -245,10 +249,9 @@ impl PyProduce {
         Ok(Ok(batch))
     }
 
-    /// True if the log of the batch is cached for all clients.
-    fn knows(&self, one: &One<'_>) -> bool {
-        let of_topic = self.known.get(one.name);
-        of_topic.is_some_and(|of_topic| of_topic.contains_key(&one.index))
+    /// The log of a partition, if it is cached for all clients.
+    pub(crate) fn known(&self, name: &TopicName, index: i32) -> Option<Arc<Target>> {
+        self.known.get(name)?.get(&index).map(Arc::clone)
     }
 
     /// Returns the log for a batch, or the `KafkaError` why there is none.
@@ -257,9 +260,7 @@ impl PyProduce {
         one: &One<'_>,
         places: &mut Places,
     ) -> PyResult<Result<Arc<Target>, Py<PyAny>>> {
-        if let Some(of_topic) = produce.borrow().known.get(one.name)
-            && let Some(target) = of_topic.get(&one.index)
-        {
+        if let Some(target) = &one.known {
             return Ok(Ok(Arc::clone(target)));
         }
         let py = produce.py();
@@ -281,21 +282,21 @@ impl PyProduce {
 impl PyProduce {
     #[new]
     fn new(
-        now_ms: Py<PyAny>,
+        now_ms: &Bound<'_, PyAny>,
         places: Py<PyAny>,
         in_turns: Py<PyAny>,
         admit: Py<PyAny>,
         may_begin: Py<PyAny>,
-    ) -> Self {
-        Self {
-            now_ms,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            clock: Clock::of(now_ms)?,
             places,
             in_turns,
             admit,
             may_begin,
-            known: HashMap::new(),
+            known: IdMap::default(),
             changes: 0,
-        }
+        })
     }
 
     /// Decodes a request with many partitions, in a thread.
@@ -329,4 +330,4 @@ impl PyProduce {
     }
 }
 
-collected!(PyProduce { now_ms, places, in_turns, admit, may_begin, known } cut { known });
+collected!(PyProduce { clock, places, in_turns, admit, may_begin, known } cut { known });

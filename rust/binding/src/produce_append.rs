@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pyo3::{PyTraverseError, PyVisit, intern};
+use pyo3::{PyTraverseError, PyVisit};
 use sharecore_produce::{Appended, Refused};
 use sharecore_store::{Incoming, Refusal};
 
@@ -14,7 +15,6 @@ use crate::error::kafka_error_in;
 use crate::log_offsets;
 use crate::produce_refused::{by_the_broker, refuse};
 use crate::produced::PyProduced;
-use crate::python;
 use crate::tickets::PyStoredLog;
 
 /// A log and its handle in the store.
@@ -31,7 +31,8 @@ impl Refers for Target {
 
 impl Target {
     pub(crate) fn of(log: Bound<'_, PyAny>) -> PyResult<Self> {
-        let stored = log.getattr(intern!(log.py(), python::STORED))?.extract()?;
+        let stored = log_offsets::stored(&log);
+        let stored = stored.ok_or_else(|| PyTypeError::new_err("the log is in no store"))?;
         let log = log.unbind();
         Ok(Self { log, stored })
     }

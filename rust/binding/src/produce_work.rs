@@ -140,6 +140,7 @@ impl Remaining {
                 name: &name,
                 index,
                 records: &frame[records],
+                known: produce.borrow().known(&name, index),
             };
             let context = || Ok(context.clone());
             self.appender

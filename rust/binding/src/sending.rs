@@ -10,7 +10,7 @@ use sharecore_store::LocalRecord;
 
 use crate::completion::{Completion, Ended};
 use crate::error::kafka_error_in;
-use crate::log_offsets::{self, PyLogOffsets};
+use crate::log_offsets;
 use crate::python;
 use crate::staged_batch::PyStagedBatch;
 use crate::staging::PyStaging;
@@ -65,7 +65,7 @@ impl PyStaging {
             .begin_appends(number, pieces.len());
         if let [piece] = &pieces[..]
             && placed.is_empty()
-            && let Some(stored) = Self::stored(&log)?
+            && let Some(stored) = Self::stored(&log)
         {
             return Self::append_stored(batch, stored.get(), &log, piece, lingers);
         }
@@ -113,11 +113,11 @@ impl PyStaging {
     }
 
     /// The log's handle in the store; None for other logs, and if a test replaces methods.
-    fn stored<'py>(log: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyStoredLog>>> {
-        if calls_by_name() || log.cast::<PyLogOffsets>().is_err() {
-            return Ok(None);
+    fn stored<'py>(log: &Bound<'py, PyAny>) -> Option<Bound<'py, PyStoredLog>> {
+        if calls_by_name() {
+            return None;
         }
-        Ok(log.getattr(intern!(log.py(), python::STORED))?.extract()?)
+        log_offsets::stored(log).map(|stored| stored.into_bound(log.py()))
     }
 
     /// Appends all records of a batch to a log in the store.

@@ -2,12 +2,10 @@
 //!
 //! No object stays borrowed while Python code runs: Python may call back into the same object.
 
-use std::collections::HashMap;
-
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyString, PyTuple};
-use sharecore_share::{Session, Walk};
+use sharecore_share::{IdMap, Session, Walk};
 
 use crate::collected::collected;
 use crate::leader::PyLeader;
@@ -28,7 +26,7 @@ pub(crate) struct PyShareSession {
     connection: Py<PyAny>,
     pub(crate) inner: Session<PartitionId, Py<PyLeader>>,
     /// Leaders that this session is subscribed to, by address.
-    known: HashMap<usize, Py<PyLeader>>,
+    known: IdMap<usize, Py<PyLeader>>,
     #[pyo3(get)]
     pub(crate) fetches: Py<PyDict>,
     /// True once the session has ended.
@@ -183,7 +181,7 @@ impl PyShareSession {
             member_id,
             connection,
             inner: Session::default(),
-            known: HashMap::new(),
+            known: IdMap::default(),
             is_closed: false,
             fetches: PyDict::new(py).unbind(),
             offered: Vec::new(),

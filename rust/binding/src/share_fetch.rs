@@ -3,13 +3,12 @@
 //! Python decides about rights, and finds leaders of partitions that are not in the session yet. No object stays borrowed while
 //! Python code runs: Python may call back into the same object.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sharecore_share::{Claim, Invalid, Wanted};
+use sharecore_share::{Claim, IdSet, Invalid, Wanted};
 use sharecore_wire::typed::share_fetch::ShareFetchRequest;
 
 use crate::acknowledging::acknowledge;
@@ -83,7 +82,7 @@ impl<'m, 'a> Request<'m, 'a> {
 struct Excluded<'py> {
     found: Vec<Py<PyLeader>>,
     refused: Option<Bound<'py, PyDict>>,
-    hidden: HashSet<PartitionId>,
+    hidden: IdSet<PartitionId>,
 }
 
 /// Handler of `ShareFetch` requests.

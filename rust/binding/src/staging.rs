@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::collected::collected;
 use crate::completion::{Completion, Ended, settle_all};
 use crate::python;
+use crate::spans::PySpans;
 use crate::staged_batch::PyStagedBatch;
 
 /// Joins the records of one turn of the event loop into one batch.
@@ -24,7 +25,7 @@ pub(crate) struct PyStaging {
     clock: Clock,
     /// Called when the staged records were passed to the log.
     on_sent: Py<PyAny>,
-    writes: Py<PyAny>,
+    writes: Py<PySpans>,
     pub(crate) inner: Staging<Py<PyStagedBatch>>,
     /// The error of a lost batch.
     error: Option<Py<PyAny>>,
@@ -183,7 +184,7 @@ impl PyStaging {
         write_timeout_ms: i64,
         monotonic_ms: &Bound<'_, PyAny>,
         sent: Py<PyAny>,
-        writes: Py<PyAny>,
+        writes: Py<PySpans>,
         _rest: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         Ok(Self {
@@ -371,11 +372,11 @@ impl PyStaging {
             return Ok(());
         }
         let took_ms = Self::monotonic_ms(staging)? - began_ms;
-        let how = PyDict::new(py);
-        how.set_item(intern!(py, python::FAILED), error.is_some())?;
+        let took_ms = f64::from(i32::try_from(took_ms).unwrap_or(i32::MAX));
         let writes = staging.borrow().writes.clone_ref(py);
-        let arguments = (took_ms, waiting.len()).into_pyobject(py)?;
-        writes.call_method(py, intern!(py, python::ADD), arguments, Some(&how))?;
+        writes
+            .borrow_mut(py)
+            .add(took_ms, waiting.len() as u64, error.is_some());
         settle_all(py, waiting, Ended::Write(error))
     }
 }

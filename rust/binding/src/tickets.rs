@@ -73,7 +73,7 @@ impl PyTickets {
     }
 
     /// Completes the writes up to `sequence`, with a `KafkaError` if they failed.
-    fn end(
+    pub(crate) fn end(
         tickets: &Bound<'_, Self>,
         sequence: u64,
         error: Option<&Bound<'_, PyAny>>,

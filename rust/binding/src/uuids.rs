@@ -1,6 +1,5 @@
 //! Caches UUIDs: the same few recur in every request, and converting `uuid.UUID` is slow in both directions.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::python;
@@ -9,6 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 type Bytes = [u8; 16];
+use sharecore_share::IdMap;
 pub(crate) use sharecore_share::PartitionId;
 
 /// Maximum number of entries per direction; a full cache is cleared.
@@ -16,9 +16,9 @@ const REMEMBERED_MAX: usize = 4096;
 
 #[derive(Default)]
 struct Known {
-    objects: HashMap<Bytes, Py<PyAny>>,
+    objects: IdMap<Bytes, Py<PyAny>>,
     /// By the address of an object; the cache keeps the object, so the address stays valid.
-    bytes: HashMap<usize, (Py<PyAny>, Bytes)>,
+    bytes: IdMap<usize, (Py<PyAny>, Bytes)>,
 }
 
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);

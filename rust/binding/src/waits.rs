@@ -6,6 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use sharecore_share::{Deadlines, Due};
 
+use crate::clock::Clock;
 use crate::collected::collected;
 use crate::completion::Named;
 use crate::fetching::PyShareFetching;
@@ -32,7 +33,7 @@ pub(crate) fn ring<'py>(
 /// Deadlines of waiting fetches.
 #[pyclass(name = "Timeouts", module = "sharecore._core")]
 pub(crate) struct PyTimeouts {
-    now_ms: Py<PyAny>,
+    clock: Clock,
     call_later: Py<PyAny>,
     fetches: Deadlines<Py<PyWaitingShareFetch>>,
     timer: Option<Py<PyAny>>,
@@ -40,9 +41,8 @@ pub(crate) struct PyTimeouts {
 
 impl PyTimeouts {
     fn now_ms(timeouts: &Bound<'_, Self>) -> PyResult<i64> {
-        let py = timeouts.py();
-        let now_ms = timeouts.borrow().now_ms.clone_ref(py);
-        now_ms.call0(py)?.extract(py)
+        let clock = timeouts.borrow().clock.clone_ref(timeouts.py());
+        clock.ms(timeouts.py())
     }
 
     fn call_later<'py>(timeouts: &Bound<'py, Self>) -> Bound<'py, PyAny> {
@@ -84,13 +84,13 @@ impl PyTimeouts {
 #[pymethods]
 impl PyTimeouts {
     #[new]
-    fn new(now_ms: Py<PyAny>, call_later: Py<PyAny>) -> Self {
-        Self {
-            now_ms,
+    fn new(now_ms: &Bound<'_, PyAny>, call_later: Py<PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            clock: Clock::of(now_ms)?,
             call_later,
             fetches: Deadlines::default(),
             timer: None,
-        }
+        })
     }
 
     /// Ends the fetches whose deadline has passed.
@@ -116,7 +116,7 @@ impl PyTimeouts {
     }
 }
 
-collected!(PyTimeouts { now_ms, call_later, timer, fetches } cut { fetches, timer });
+collected!(PyTimeouts { clock, call_later, timer, fetches } cut { fetches, timer });
 
 /// Retries a fetch until it has enough records or its deadline has passed.
 #[pyclass(name = "WaitingShareFetch", module = "sharecore._core")]

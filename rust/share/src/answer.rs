@@ -1,6 +1,5 @@
 //! Building the responses to `ShareFetch` and `ShareAcknowledge`.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use sharecore_wire::typed::Records;
@@ -13,6 +12,7 @@ use sharecore_wire::typed::share_fetch::{
 };
 
 use crate::PartitionId;
+use crate::maps::IdMap;
 use crate::planted::{Bug, is_planted};
 
 const NOT_LEADER_OR_FOLLOWER: i16 = 6;
@@ -80,10 +80,10 @@ pub struct Answer<N, R> {
     /// The throttle time.
     pub throttle_time_ms: i64,
     told: Vec<Told<N, R>>,
-    places: HashMap<PartitionId, usize>,
+    places: IdMap<PartitionId, usize>,
     /// Partitions by topic.
     topics: Vec<([u8; 16], Vec<usize>)>,
-    by_topic: HashMap<[u8; 16], usize>,
+    by_topic: IdMap<[u8; 16], usize>,
     served: Vec<usize>,
     failed: Vec<usize>,
     /// Leaders on other brokers, for redirects.
@@ -98,9 +98,9 @@ impl<N, R> Answer<N, R> {
             lock_ms,
             throttle_time_ms: 0,
             told: Vec::new(),
-            places: HashMap::new(),
+            places: IdMap::default(),
             topics: Vec::new(),
-            by_topic: HashMap::new(),
+            by_topic: IdMap::default(),
             served: Vec::new(),
             failed: Vec::new(),
             redirected: Vec::new(),

@@ -1,8 +1,9 @@
 //! Subscribers of a share partition: sessions waiting for records, and sessions that only watch the leader.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::Hash;
 
+use crate::maps::IdMap;
 use crate::planted::{Bug, is_planted};
 
 /// A session's position: watchers come after all waiting sessions.
@@ -17,7 +18,7 @@ const HOLDS: bool = true;
 /// `K`: a session's key; `S`: its callback.
 #[derive(Debug)]
 pub struct Interest<K, S> {
-    known: HashMap<K, (Place, S)>,
+    known: IdMap<K, (Place, S)>,
     /// In subscription order.
     order: BTreeMap<Place, K>,
     waiting: usize,
@@ -27,7 +28,7 @@ pub struct Interest<K, S> {
 impl<K, S> Default for Interest<K, S> {
     fn default() -> Self {
         Self {
-            known: HashMap::new(),
+            known: IdMap::default(),
             order: BTreeMap::new(),
             waiting: 0,
             next: 0,

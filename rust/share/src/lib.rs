@@ -12,6 +12,7 @@ mod gather;
 mod interest;
 mod leadership;
 mod look;
+mod maps;
 mod outcomes;
 mod planted;
 mod rations;
@@ -29,6 +30,7 @@ pub use gather::{Given, Partitions, Readiness, gather, next_ready};
 pub use interest::Interest;
 pub use leadership::lost_partitions;
 pub use look::{Look, Seen, Sight, last_look, look};
+pub use maps::{IdMap, IdSet};
 pub use outcomes::{OperationEnd, Outcomes};
 #[cfg(feature = "planted")]
 pub use planted::plant;

@@ -5,12 +5,13 @@
 
 mod ready;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hash;
 
 use ready::Ready;
 
 use crate::epoch::{INITIAL_EPOCH, Unexpected, following, next_epoch};
+use crate::maps::{IdMap, IdSet};
 use crate::planted::{Bug, is_planted};
 
 /// Where a partition stands among the others of its session; it grows in their order.
@@ -32,31 +33,31 @@ struct Member {
 pub struct Session<K, L> {
     /// The epoch expected next.
     pub epoch: i32,
-    members: HashMap<K, Member>,
+    members: IdMap<K, Member>,
     order: VecDeque<(Place, K)>,
     next: Place,
     is_answered: bool,
     /// Partitions that a response still has to name, in order.
     owed: BTreeMap<u64, K>,
     next_owed: u64,
-    touched: HashSet<K>,
+    touched: IdSet<K>,
     ready: Ready<L>,
-    unknown: HashSet<K>,
+    unknown: IdSet<K>,
 }
 
 impl<K, L> Default for Session<K, L> {
     fn default() -> Self {
         Self {
             epoch: next_epoch(INITIAL_EPOCH),
-            members: HashMap::new(),
+            members: IdMap::default(),
             order: VecDeque::new(),
             next: 0,
             is_answered: false,
             owed: BTreeMap::new(),
             next_owed: 0,
-            touched: HashSet::new(),
+            touched: IdSet::default(),
             ready: Ready::default(),
-            unknown: HashSet::new(),
+            unknown: IdSet::default(),
         }
     }
 }

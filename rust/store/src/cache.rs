@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::{
     LogId,
     log::{Log, Recent},
+    state::IdHash,
 };
 
 /// Overhead of a cached batch.
@@ -27,7 +28,12 @@ impl Cache {
     }
 
     /// Caches a batch that just became durable, the newest of its log.
-    pub(crate) fn keep(&mut self, logs: &mut HashMap<LogId, Log>, id: LogId, recent: Recent) {
+    pub(crate) fn keep(
+        &mut self,
+        logs: &mut HashMap<LogId, Log, IdHash>,
+        id: LogId,
+        recent: Recent,
+    ) {
         self.bytes += recent.bytes.len() + OVERHEAD;
         self.order.push_back((id, recent.base));
         if let Some(log) = logs.get_mut(&id) {

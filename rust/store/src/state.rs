@@ -43,8 +43,11 @@ pub(crate) struct Group {
     last_sequence: u64,
 }
 
+/// Hashes ids of logs, which are our own.
+pub(crate) type IdHash = foldhash::fast::RandomState;
+
 pub(crate) struct State {
-    pub(crate) logs: HashMap<LogId, Log>,
+    pub(crate) logs: HashMap<LogId, Log, IdHash>,
     pub(crate) next_log: LogId,
     pub(crate) catalog: BTreeMap<Vec<u8>, Vec<u8>>,
     pub(crate) segments: Segments,
@@ -92,7 +95,7 @@ impl State {
         producer_bytes: usize,
     ) -> Self {
         Self {
-            logs: HashMap::new(),
+            logs: HashMap::default(),
             next_log: 1,
             catalog: BTreeMap::new(),
             damages: Arc::new(Damages::new(dir.clone())),

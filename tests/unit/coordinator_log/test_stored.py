@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,7 @@ from sharecore.storage import Storage
 from sharecore.waiting import Spans
 
 
-class Broken(Spans):
-    """A table of times that raises when a time is added."""
-
-    def add(self, took_ms: float, items: int = 1, *, failed: bool = False) -> None:
-        raise RuntimeError("the table of times is broken")
-
-
-def staged(storage: Storage, world: World, index: int, writes: Spans) -> StagedLog:
+def staged(storage: Storage, world: World, index: int, monotonic_ms: Callable[[], int]) -> StagedLog:
     log = storage.topics.log("t", index)
     assert log is not None
     return StagedLog(
@@ -29,9 +23,9 @@ def staged(storage: Storage, world: World, index: int, writes: Spans) -> StagedL
         world,
         WRITE_TIMEOUT_MS,
         attempts_max=ATTEMPTS_MAX,
-        monotonic_ms=world.monotonic_ms,
+        monotonic_ms=monotonic_ms,
         sent=lambda: None,
-        writes=writes,
+        writes=Spans(),
     )
 
 
@@ -43,14 +37,23 @@ def test_a_write_whose_end_fails_does_not_keep_the_others_waiting(
         storage.attach(asyncio.get_running_loop())
         await storage.topics.create("t", 3, {})
         ended: list[tuple[int, KafkaError | None]] = []
-        tables = (Spans(), Broken(), Spans())
-        for index, writes in enumerate(tables):
-            log = staged(storage, world, index, writes)
+        is_broken = False
+
+        def breaking_ms() -> int:
+            if is_broken:
+                raise RuntimeError("the clock is broken")
+            return world.monotonic_ms()
+
+        for index, clock in enumerate((world.monotonic_ms, breaking_ms, world.monotonic_ms)):
+            log = staged(storage, world, index, clock)
             log.append([(b"key", b"value")], 0, lambda error, index=index: ended.append((index, error)))
             log.flush()
+        is_broken = True
         storage.sync()
         assert ended == [(0, None), (2, None)]
-        assert [record.exc_text for record in caplog.records if "table of times" in (record.exc_text or "")]
+        assert [
+            record.exc_text for record in caplog.records if "the clock is broken" in (record.exc_text or "")
+        ]
         asyncio.get_running_loop().remove_reader(storage.store.fileno())
         storage.close()
 

@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -162,13 +163,13 @@ def test_a_closing_connection_whose_client_does_not_read_is_aborted() -> None:
         connection = handler.connections[b"large"]
         connection.close()
         assert not connection.closed
-        at_s = server.now()
-        for seconds in (0.0, 0.1, 29.9):
-            server.now = lambda now=at_s + seconds: now  # type: ignore[misc]
+        at_ms = server.monotonic_ms()
+        for passed_ms in (0, 100, 29_900):
+            server.monotonic_ms = partial(int, at_ms + passed_ms)
             server._sweep()
             await asyncio.sleep(0)
             assert not connection.closed
-        server.now = lambda: at_s + 30
+        server.monotonic_ms = partial(int, at_ms + 30_000)
         server._sweep()
         await asyncio.sleep(0)
         assert connection.closed

@@ -121,7 +121,7 @@ class UpstreamLog(Log):
 
     def off_advance(self, callback: Callable[[Log], object]) -> None:
         super().off_advance(callback)
-        if not self._listeners:
+        if not self.has_listeners:
             self.close()
 
     def close(self) -> None:

@@ -1,0 +1,139 @@
+//! `StoreEvents`: passes what a store reports on to its logs and to the waiters of its writes, on the event loop.
+//!
+//! No object stays borrowed while Python code runs: Python may call back into the same object.
+
+use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
+use sharecore_share::IdMap;
+
+use crate::collected::collected;
+use crate::log_offsets::PyLogOffsets;
+use crate::store::PyStore;
+use crate::tickets::PyTickets;
+
+/// Ended logs are looked for when there are twice as many as after the last time, and at least this many.
+const SWEPT_AT: usize = 64;
+
+/// What a store reports: writes that have ended, logs that have moved, reads that are done, damage.
+#[pyclass(name = "StoreEvents", module = "sharecore._core")]
+pub(crate) struct PyStoreEvents {
+    store: Py<PyStore>,
+    tickets: Py<PyTickets>,
+    /// Returns the error of writes that failed, from the reason.
+    failed: Py<PyAny>,
+    /// Called with each damaged batch.
+    damaged: Py<PyAny>,
+    /// Called with the numbers of reads that are done.
+    read: Py<PyAny>,
+    logs: IdMap<u64, Py<PyWeakrefReference>>,
+    swept_at: usize,
+}
+
+impl PyStoreEvents {
+    fn found<'py>(
+        events: &Bound<'py, Self>,
+        log_id: u64,
+    ) -> PyResult<Option<Bound<'py, PyLogOffsets>>> {
+        let py = events.py();
+        let log = events
+            .borrow()
+            .logs
+            .get(&log_id)
+            .map(|log| log.clone_ref(py));
+        log.map_or(Ok(None), |log| log.bind(py).upgrade_as())
+    }
+
+    /// Forgets the logs that nobody uses any more.
+    fn sweep(events: &Bound<'_, Self>) {
+        let py = events.py();
+        let mut logs = std::mem::take(&mut events.borrow_mut().logs);
+        logs.retain(|_, log| log.bind(py).upgrade().is_some());
+        let mut held = events.borrow_mut();
+        held.swept_at = SWEPT_AT.max(2 * logs.len());
+        held.logs = logs;
+    }
+}
+
+#[pymethods]
+impl PyStoreEvents {
+    #[new]
+    #[pyo3(signature = (store, tickets, *, failed, damaged, read))]
+    fn new(
+        store: Py<PyStore>,
+        tickets: Py<PyTickets>,
+        failed: Py<PyAny>,
+        damaged: Py<PyAny>,
+        read: Py<PyAny>,
+    ) -> Self {
+        Self {
+            store,
+            tickets,
+            failed,
+            damaged,
+            read,
+            logs: IdMap::default(),
+            swept_at: SWEPT_AT,
+        }
+    }
+
+    /// Passes on what is reported about a log, as long as it is in use.
+    fn follow(
+        events: &Bound<'_, Self>,
+        log_id: u64,
+        log: &Bound<'_, PyLogOffsets>,
+    ) -> PyResult<()> {
+        if events.borrow().logs.len() >= events.borrow().swept_at {
+            Self::sweep(events);
+        }
+        let log = PyWeakrefReference::new(log)?.unbind();
+        events.borrow_mut().logs.insert(log_id, log);
+        Ok(())
+    }
+
+    /// Returns a log that is followed and in use, or None.
+    fn log<'py>(
+        events: &Bound<'py, Self>,
+        log_id: u64,
+    ) -> PyResult<Option<Bound<'py, PyLogOffsets>>> {
+        Self::found(events, log_id)
+    }
+
+    /// Passes on everything since the last call: first the offsets, then the ends of writes, then the listeners of logs.
+    fn drain(events: &Bound<'_, Self>) -> PyResult<()> {
+        let py = events.py();
+        let (drained, tickets) = {
+            let held = events.borrow();
+            (held.store.get().0.drain(), held.tickets.clone_ref(py))
+        };
+        for each in drained.damaged {
+            let damaged = events.borrow().damaged.clone_ref(py);
+            let (first, last) = each.offsets;
+            damaged.call1(py, (each.log, first, last, each.path, each.at))?;
+        }
+        let mut moved = Vec::with_capacity(drained.moved.len());
+        for (log_id, offsets) in drained.moved {
+            if let Some(log) = Self::found(events, log_id)? {
+                log.borrow_mut().set(offsets);
+                moved.push(log);
+            }
+        }
+        for outcome in drained.outcomes {
+            let error = match outcome.error {
+                None => None,
+                Some(reason) => {
+                    let failed = events.borrow().failed.clone_ref(py);
+                    Some(failed.bind(py).call1((reason,))?)
+                }
+            };
+            PyTickets::end(tickets.bind(py), outcome.sequence, error.as_ref())?;
+        }
+        moved.iter().try_for_each(PyLogOffsets::notify)?;
+        if !drained.read.is_empty() {
+            let read = events.borrow().read.clone_ref(py);
+            read.call1(py, (drained.read,))?;
+        }
+        Ok(())
+    }
+}
+
+collected!(PyStoreEvents { store, tickets, failed, damaged, read, logs } cut { logs });
