@@ -20,8 +20,9 @@ __all__ = [
     "MemoryBucket", "MemoryBudget", "MemoryDisk", "Partition", "PartitionFetch", "Pending", "Produce",
     "ProduceContents", "ProduceWork", "Produced", "Reading", "Record", "Rules", "Sessions",
     "ShareAcknowledge", "ShareAnswer", "ShareFetch", "ShareFetching", "ShareLook", "ShareSession",
-    "ShareStateFold", "SimulatedCache", "Socket", "Sockets", "StagedBatch", "Staging", "Standby",
-    "StateContent", "StateFold", "States", "Store", "StoredLog", "Ticket", "Tickets", "Timeouts",
+    "ShareStateFold", "SimulatedCache", "Socket", "Sockets", "Spans", "StagedBatch", "Staging",
+    "Standby", "StateContent", "StateFold", "States", "Store", "StoreEvents", "StoredLog", "Ticket",
+    "Tickets", "Timeouts",
     "WaitingReasons", "WaitingShareFetch", "Write", "WrittenAnswer", "bench_trace", "bucket_url",
     "call_by_name", "combine", "combine_state_batches", "crc32c", "damaged_batches", "decode_columns",
     "decode_records", "decode_share_state", "decompress", "encode_batch", "encode_records", "has_own_data",
@@ -1555,6 +1556,11 @@ class Partition:
         """
     def waiting_reasons(self, limit: int) -> WaitingReasons:
         """Return why records are not delivered, with the `limit` keys that have the most records."""
+    def knows_waits(self, backs_off: bool) -> bool:
+        """Whether records wait for times that a reload would not know.
+
+        With `backs_off`, also records that were delivered before: a reload counts their back-off anew.
+        """
     def looked_at(self) -> tuple[int, int, int, int]:
         """Count expired records, headers with invalid numbers, batches that could not be expanded, and bytes
         left out of responses.

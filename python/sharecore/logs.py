@@ -290,6 +290,7 @@ class LogThread(logging.Handler):
         self._is_forked = True
         self._changed = threading.Condition()
         self._line_lock = threading.Lock()
+        self._paused_by = None
 
     def _write(self) -> None:
         while True:

@@ -357,38 +357,46 @@ class Broker(Services):
             self._authentication.begin(connection)
 
     async def stop(self) -> None:
-        """Stop accepting requests, answer pending ones, and close the storage, whatever fails on the way."""
+        """Stop accepting requests, answer pending ones, and close the storage.
+
+        What fails on the way does not keep the rest from being stopped: a home is released as its storage
+        closes, and another broker would wait for its silence otherwise.
+        """
         held = HeldSockets()
         try:
-            try:
-                await self._stop_serving(held)
-            finally:
-                # a home is released as it closes; another broker would wait for its silence otherwise
-                await self.backend.close()
+            async with AsyncExitStack() as rest:
+                # from last to first
+                rest.push_async_callback(self.backend.close)
+                rest.callback(self.groups.stop)
+                rest.callback(self.share.stop)
+                rest.push_async_callback(self._close_connections, held)
+                rest.callback(self.backend.end)
+                rest.callback(self.mechanisms.stop)
+                rest.callback(self.transport.stop)
+                if self.metrics is not None:
+                    rest.callback(self.metrics.stop)
+                await self._settle()
             if held:
                 await self.backend.succeeded()
         finally:
             held.release()
 
-    async def _stop_serving(self, held: HeldSockets) -> None:
-        """Answer what is pending, and close the connections, or have `held` hold them for a successor."""
+    async def _settle(self) -> None:
+        """Stop accepting requests, and answer pending ones."""
         if self.page is not None:
             await self.page.stop()
         await self.backend.drain()
         self.backend.end()
-        if self.metrics is not None:
-            self.metrics.stop()
-        self.transport.stop()
-        self.mechanisms.stop()
         self.server.stop_listening()
         # Pending writes are answered. Waiting share fetches are not: after an empty answer a client would
         # send the next one into the closing connection, and consider its acknowledgements lost.
         await self.share.finish()
         await self.backend.settle()
         await asyncio.sleep(0)
+
+    async def _close_connections(self, held: HeldSockets) -> None:
+        """Close the connections; `held` keeps their sockets for a successor, if there is one."""
         await self.server.close(held=held if self.backend.has_successor else None)
-        self.share.stop()
-        self.groups.stop()
 
     def addresses(self) -> dict[str, object]:
         """Return the broker's addresses, for programs."""

@@ -14,7 +14,7 @@ from sharecore.deadletters import DeadLetter, DeadLetterService
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition.failures import client_error, is_fenced
 from sharecore.partition.leasing import Leasing
-from sharecore.partition.loading import AVAILABLE, Loaded, load, without_locks
+from sharecore.partition.loading import Loaded, load, without_locks
 from sharecore.persister import Persister, SharePartitionKey
 from sharecore.waiting import CallLater, Done, Spans, Timer, settle
 
@@ -342,16 +342,8 @@ class SharePartition(Leader):
     def knows_waits(self) -> bool:
         """Whether records wait, or have waited, for times that a reload would not know."""
         engine = self.engine
-        if engine is None or not engine.has_rules:
-            return False
         try:
-            reasons = engine.waiting_reasons(0)
-            if reasons.backoff or reasons.delivery:
-                return True
-            # a loaded record that was delivered before waits for its whole back-off
-            return self.config.share_retry_backoff_ms > 0 and any(
-                state == AVAILABLE and deliveries for _, _, state, deliveries in engine.inflight()
-            )
+            return engine is not None and engine.knows_waits(self.config.share_retry_backoff_ms > 0)
         except KafkaError:
             return False  # a failed engine is reloaded by the next use
 

@@ -63,8 +63,8 @@ class StoreTopics(Topics):
         if settings:
             puts.append((config_key(ResourceType.TOPIC, name), encode_object(settings)))
         self._changing.add(name)
-        self._keep_local(self._internal(name, log_ids))
         try:
+            self._keep_local(self._internal(name, log_ids))
             await self._catalog.change(puts, create_logs=log_ids)
         finally:
             self._changing.discard(name)
@@ -83,8 +83,8 @@ class StoreTopics(Topics):
         added = [self._new_log_id() for _ in range(count - have)]
         log_ids = [log.log_id for log in store_logs(topic)] + added
         self._changing.add(name)
-        self._keep_local(self._internal(name, added))
         try:
+            self._keep_local(self._internal(name, added))
             await self._catalog.change([_entry(name, topic.topic_id, log_ids)], create_logs=added)
         finally:
             self._changing.discard(name)

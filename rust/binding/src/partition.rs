@@ -392,6 +392,10 @@ impl PyPartition {
         Ok(PyWaitingReasons::of(found))
     }
 
+    fn knows_waits(&self, py: Python<'_>, backs_off: bool) -> PyResult<bool> {
+        self.sweep(py, |partition| partition.knows_waits(backs_off))
+    }
+
     fn looked_at(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
         let expired = self.with(py, |partition| partition.expired())?;
         let (headers, batches) = self.tally.unreadable();

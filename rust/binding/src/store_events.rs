@@ -5,6 +5,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 use sharecore_share::IdMap;
+use sharecore_store::{Damage, Outcome};
 
 use crate::collected::collected;
 use crate::log_offsets::PyLogOffsets;
@@ -99,16 +100,18 @@ impl PyStoreEvents {
     }
 
     /// Passes on everything since the last call: first the offsets, then the ends of writes, then the listeners of logs.
+    ///
+    /// What raises does not keep the rest from being passed on; the first error is raised at the end.
     fn drain(events: &Bound<'_, Self>) -> PyResult<()> {
-        let py = events.py();
-        let (drained, tickets) = {
-            let held = events.borrow();
-            (held.store.get().0.drain(), held.tickets.clone_ref(py))
+        let drained = events.borrow().store.get().0.drain();
+        let mut ended = Ok(());
+        let mut note = |result: PyResult<()>| {
+            if ended.is_ok() {
+                ended = result;
+            }
         };
         for each in drained.damaged {
-            let damaged = events.borrow().damaged.clone_ref(py);
-            let (first, last) = each.offsets;
-            damaged.call1(py, (each.log, first, last, each.path, each.at))?;
+            note(Self::damaged(events, each));
         }
         let mut moved = Vec::with_capacity(drained.moved.len());
         for (log_id, offsets) in drained.moved {
@@ -118,21 +121,39 @@ impl PyStoreEvents {
             }
         }
         for outcome in drained.outcomes {
-            let error = match outcome.error {
-                None => None,
-                Some(reason) => {
-                    let failed = events.borrow().failed.clone_ref(py);
-                    Some(failed.bind(py).call1((reason,))?)
-                }
-            };
-            PyTickets::end(tickets.bind(py), outcome.sequence, error.as_ref())?;
+            note(Self::ended(events, outcome));
         }
-        moved.iter().try_for_each(PyLogOffsets::notify)?;
+        for log in &moved {
+            note(PyLogOffsets::notify(log));
+        }
         if !drained.read.is_empty() {
-            let read = events.borrow().read.clone_ref(py);
-            read.call1(py, (drained.read,))?;
+            let read = events.borrow().read.clone_ref(events.py());
+            note(read.call1(events.py(), (drained.read,)).map(|_| ()));
         }
+        ended
+    }
+}
+
+impl PyStoreEvents {
+    fn damaged(events: &Bound<'_, Self>, each: Damage) -> PyResult<()> {
+        let damaged = events.borrow().damaged.clone_ref(events.py());
+        let (first, last) = each.offsets;
+        damaged.call1(events.py(), (each.log, first, last, each.path, each.at))?;
         Ok(())
+    }
+
+    fn ended(events: &Bound<'_, Self>, outcome: Outcome) -> PyResult<()> {
+        let py = events.py();
+        let (tickets, failed) = {
+            let held = events.borrow();
+            (held.tickets.clone_ref(py), held.failed.clone_ref(py))
+        };
+        let error = outcome.error.map(|reason| failed.bind(py).call1((reason,)));
+        PyTickets::end(
+            tickets.bind(py),
+            outcome.sequence,
+            error.transpose()?.as_ref(),
+        )
     }
 }
 

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from scramp import ScramClient
@@ -141,16 +141,31 @@ def test_a_new_leader_looks_often_until_its_predecessor_is_back(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_home_is_released_although_something_failed_before(leader: RunningBroker, bucket: Path) -> None:
-    def fail() -> None:
+@pytest.mark.parametrize("step", ["drain", "finish", "stop"])
+def test_a_home_is_released_although_something_failed_before(
+    leader: RunningBroker, bucket: Path, step: str
+) -> None:
+    def fail() -> NoReturn:
         raise RuntimeError("a fault of the broker")
 
     def spoil(broker: Broker) -> None:
-        broker.groups.stop()
-        broker.groups.stop = fail  # type: ignore[method-assign]
+        if step == "drain":
+            broker.backend.drain = fail  # type: ignore[method-assign]
+        elif step == "finish":
+            broker.share.finish = fail  # type: ignore[method-assign]
+        else:
+            broker.groups.stop()
+            broker.groups.stop = fail  # type: ignore[method-assign]
 
+    client = leader.connect()
+    client.ask(ApiKey.API_VERSIONS, 0)
     leader.look(spoil)
-    leader.stop()
+    leader.loop.call_soon_threadsafe(leader._stopping.set)
+    with pytest.raises(EOFError):
+        client.receive_frame()
+    with pytest.raises(ConnectionRefusedError):
+        Client(leader.port)
+    leader._thread.join(TIMEOUT_S)
     assert status_of(bucket)["has_ended"]
 
 

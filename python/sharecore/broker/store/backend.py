@@ -118,7 +118,11 @@ class StoreBackend:
         else:
             self.identity = identify(self._data_dir, config.node_id)
         options = replace(_storage_options(config), copy=copy_options(config, self.identity, self._standby))
-        self.storage = self._open_storage(self._data_dir, options)
+        if is_home:
+            # it may fetch records of internal topics from the bucket, while probes are answered
+            self.storage = await asyncio.to_thread(self._open_storage, self._data_dir, options)
+        else:
+            self.storage = self._open_storage(self._data_dir, options)
         self.storage.attach(asyncio.get_running_loop())
         if place is not None:
             url = bucket_url(place.url)

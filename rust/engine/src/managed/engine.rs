@@ -381,6 +381,18 @@ impl Engine {
         }
     }
 
+    /// Whether records wait for times that are not in the state of the share partition; with `backs_off`, also those that
+    /// were delivered before, as a partition that is loaded again counts their back-off from then.
+    pub fn knows_waits(&self, backs_off: bool) -> bool {
+        let Self::Managed(managed) = self else {
+            return false;
+        };
+        let admission = managed.admission.as_ref();
+        managed.times.records() > 0
+            || admission.is_some_and(|admission| admission.delayed_records() > 0)
+            || (backs_off && managed.inner.has_returned())
+    }
+
     /// Bytes held, indexes included.
     pub fn memory_bytes(&self) -> usize {
         let inner = (**self).memory_bytes();

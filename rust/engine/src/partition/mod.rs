@@ -187,6 +187,17 @@ impl Partition {
         out
     }
 
+    /// Whether a record that nobody holds was delivered before.
+    pub fn has_returned(&self) -> bool {
+        let mut has_returned = false;
+        self.map.walk(self.map.seek(self.start), |run| {
+            let cell = run.cell();
+            has_returned = cell.state() == RecordState::Available && cell.delivery_count() > 0;
+            !has_returned
+        });
+        has_returned
+    }
+
     /// The records that members hold from the start offset, in order; pending writes included.
     pub fn held(&self) -> Vec<HeldRun<'_>> {
         let mut out: Vec<HeldRun<'_>> = Vec::new();

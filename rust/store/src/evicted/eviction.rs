@@ -132,9 +132,15 @@ fn local_batches(shared: &Shared, id: u64, file: &File) -> io::Result<Vec<Range<
 
 /// Removes the batches of a segment from the disk, if the bucket has them.
 pub(crate) fn evict(shared: &Shared, id: u64, name: bucket::Segment) -> Result<(), StoreError> {
-    let path = shared.lock().segments.path(id);
     let Some(evicted) = shared.evicted() else {
         return Ok(());
+    };
+    let path = {
+        let state = shared.lock();
+        if !state.segments.is_sealed(id) {
+            return Ok(()); // removed meanwhile, as nothing in it was live
+        }
+        state.segments.path(id)
     };
     let attempt = || -> io::Result<()> {
         let file = File::open(&path)?;
@@ -151,9 +157,13 @@ pub(crate) fn evict(shared: &Shared, id: u64, name: bucket::Segment) -> Result<(
         }
         Ok(())
     };
-    attempt().map_err(|error| {
-        shared.lock().segments.postpone(id);
-        StoreError::io(&path)(error)
+    attempt().or_else(|error| {
+        let mut state = shared.lock();
+        if !state.segments.is_sealed(id) {
+            return Ok(());
+        }
+        state.segments.postpone(id);
+        Err(StoreError::io(&path)(error))
     })
 }
 
@@ -193,7 +203,13 @@ impl Store {
             ids.filter(|id| state.segments.is_evicted(*id)).collect()
         };
         for id in ids {
-            let path = shared.lock().segments.path(id);
+            let path = {
+                let state = shared.lock();
+                if !state.segments.is_evicted(id) {
+                    continue; // rewritten meanwhile, so it is local
+                }
+                state.segments.path(id)
+            };
             let attempt = || -> io::Result<()> {
                 let file = File::open(&path)?;
                 let batches = local_batches(shared, id, &file)?;
@@ -202,7 +218,11 @@ impl Store {
                 }
                 Ok(())
             };
-            attempt().map_err(StoreError::io(&path))?;
+            if let Err(error) = attempt()
+                && shared.lock().segments.is_evicted(id)
+            {
+                return Err(StoreError::io(&path)(error));
+            }
         }
         // segments may be evicted from now on
         shared.maintenance.notify_all();
