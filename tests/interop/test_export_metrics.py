@@ -129,6 +129,13 @@ def test_what_cannot_be_had_is_one_line(
 
 def test_help_teaches() -> None:
     text = subprocess.run([SHARECORE, "export-metrics", "--help"], capture_output=True, text=True).stdout
-    for word in ("--command-config", "--once", "--poison-deliveries", "READ", "__share_group_state"):
+    for word in (
+        "--command-config",
+        "--once",
+        "--poison-deliveries",
+        "READ",
+        "DESCRIBE_CONFIGS",
+        "__share_group_state",
+    ):
         assert word in text
     assert re.search(r"Apache Kafka 4.2", text)

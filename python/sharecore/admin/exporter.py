@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from sharecore._core import decode_records
-from sharecore.admin.exported_waiting import show_waiting, waiting_now
+from sharecore.admin.exported_waiting import WaitingRounds
 from sharecore.admin.overview import GroupOverview, Positioned, look_at_groups
 from sharecore.admin.state_tail import StateTail
 from sharecore.client.wire.cluster import TopicPartition
@@ -60,9 +60,10 @@ class Exporter:
         self._oldest_max = oldest_max
         self._poison_deliveries = poison_deliveries
         self._tail = StateTail(transport)
+        self._waiting = WaitingRounds(transport)
         self._timestamps: dict[Start, int] = {}
         self._text = b""
-        self._told = ""
+        self._told = set[str]()
         self.up = False
         self.trouble = "no round has ended yet"
 
@@ -83,7 +84,8 @@ class Exporter:
             groups = await look_at_groups(self._transport)
             poison = await self._poison()
             await self._look_for_oldest(groups)
-            waiting = await waiting_now(self._transport, groups, self._series_max)
+            if gaps := await self._waiting.look(groups):
+                log.warning("%s", gaps)
             if not groups:
                 self._tell("no share group is there, or none that this client may DESCRIBE")
         except (KafkaError, OSError) as error:
@@ -91,7 +93,7 @@ class Exporter:
         else:
             self.up, self.trouble = True, ""
             self._show(groups, lines)
-            show_waiting(waiting, {each.group_id: each.lags() for each in groups}, lines)
+            self._waiting.show({each.group_id: each.lags() for each in groups}, lines)
             if poison is not None:
                 for (group_id, topic), records in sorted(poison.items()):
                     sheet.add(f.POISON, records, group_id, topic)
@@ -196,6 +198,6 @@ class Exporter:
         await asyncio.gather(*map(look, wanted[: self._oldest_max]))
 
     def _tell(self, text: str) -> None:
-        if text != self._told:
-            self._told = text
+        if text not in self._told:
+            self._told.add(text)
             log.warning("%s", text)

@@ -29,9 +29,11 @@ _RULES = {"share.ordering": "none", "share.retry.backoff.ms": "0", "share.delive
     "share.record.ttl.header": "",
 }
 """Settings with which records wait, and the values with which they do not."""
-_OF_GROUP = (*SETTINGS, *_RULES, _HELD_BACK)
+_KEEP, _BREAKER = "share.record.lock.keep", "share.breaker.percent"
+_OF_GROUP = (*SETTINGS, *_RULES, _KEEP, _BREAKER, _HELD_BACK)
 _NAMES_A_REQUEST = 1_000
-_NOT_REPORTED = "the brokers do not report it, as they are not sharecore's, or older"
+NOT_REPORTED = "the brokers do not report it, as they are not sharecore's, or older"
+_NOT_ANSWERED = "broker {} does not answer for this group"
 _NOT_UNDERSTOOD = "broker {} reports it in a form that this version of sharecore does not know"
 
 Reason = Mapping[str, Any]
@@ -46,6 +48,9 @@ class Waiting:
         fetches: why fetches wait although there are records.
         partitions: why records of a share partition wait.
         has_rules: whether records may wait for an order, a back-off, delivery times or their expiry.
+        keeps_locks: whether members that are connected keep records longer than a lock lasts.
+        has_breaker: whether too many failures stop delivery to the group.
+        is_answered: whether a broker has reported if the group is paused; Apache Kafka's do not.
         missing: why reasons may be missing, in one line; empty if every broker has reported its own.
     """
 
@@ -53,6 +58,9 @@ class Waiting:
     fetches: list[Reason] = field(default_factory=list)
     partitions: dict[TopicPartition, list[Reason]] = field(default_factory=dict)
     has_rules: bool = False
+    keeps_locks: bool = False
+    has_breaker: bool = False
+    is_answered: bool = False
     missing: str = ""
 
     @property
@@ -80,6 +88,9 @@ class Waiting:
         """Add what one broker reports; raise ValueError if it is not understood."""
         if (pause := Pause.of(entries)) != Pause():
             self.pause = pause
+        self.is_answered |= not entries.keys().isdisjoint((*SETTINGS, _HELD_BACK))
+        self.keeps_locks |= (entries.get(_KEEP) or "none") != "none"
+        self.has_breaker |= (entries.get(_BREAKER) or "0") != "0"
         self.has_rules |= any((entries.get(name) or off) != off for name, off in _RULES.items())
         for name, value in entries.items():
             if name == _HELD_BACK:
@@ -123,15 +134,22 @@ async def waiting_of_groups(
             missing[group_id][_NOT_UNDERSTOOD.format(node)] = None
 
     async def ask(node: int) -> None:
+        left = dict.fromkeys(places)
         for some in _portions(places):
             try:
                 answer = await transport.node(node, calls.DESCRIBE_CONFIGS, _request(some))
             except (KafkaError, OSError) as error:
-                for group_id in some:
+                # the next request would wait as long for a broker that hangs
+                for group_id in left:
                     missing[group_id][str(error)] = None
-                continue
-            for group_id, result in zip(some, answer.results, strict=True):
-                take(node, group_id, result)
+                return
+            results = {result.resource_name: result for result in answer.results}
+            for group_id in some:
+                del left[group_id]
+                if group_id in results:
+                    take(node, group_id, results[group_id])
+                else:
+                    missing[group_id][_NOT_ANSWERED.format(node)] = None
 
     try:
         await asyncio.gather(*map(ask, await transport.nodes()))
@@ -140,7 +158,7 @@ async def waiting_of_groups(
             each[str(error)] = None
     for group_id, waiting in found.items():
         if group_id not in reporting and not missing[group_id]:
-            missing[group_id][_NOT_REPORTED] = None
+            missing[group_id][NOT_REPORTED] = None
         waiting.missing = "; ".join(missing[group_id])
     return found
 
@@ -176,11 +194,14 @@ def _request(places: Mapping[str, _Places]) -> dict[str, object]:
 
 
 def _reasons(text: str | None) -> list[Reason]:
-    """Parse the reasons of a broker; raise ValueError if they are not understood."""
-    found = json.loads(text or "[]")
+    """Parse the reasons of a broker, except unnamed ones; raise ValueError if they are not understood."""
+    try:
+        found = json.loads(text or "[]")
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if not isinstance(found, list) or not all(isinstance(each, dict) and "reason" in each for each in found):
         raise ValueError(text)
-    return found
+    return [each for each in found if isinstance(each["reason"], str)]
 
 
 def describe_reason(reason: Reason) -> str:

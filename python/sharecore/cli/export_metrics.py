@@ -66,7 +66,10 @@ def export_metrics(
     sharecore export-metrics --once | grep lag                     one round, printed
 
     It needs DESCRIBE on the groups and their topics; READ on the topics for the oldest record, and READ on
-    __share_group_state for poison candidates. Without a right it logs a warning once and omits those metrics.
+    __share_group_state for poison candidates. With DESCRIBE_CONFIGS on the groups it also exports whether
+    they are paused and why their records wait, if the brokers are sharecore's. Each round asks about up to
+    10,000 share partitions, the most lagging topics first; other topics have no sums of waiting records.
+    Without a right it logs a warning once and omits those metrics.
     While the cluster is unreachable, sharecore_exporter_up is 0 and no other metric is exported.
     """
     with failures_in_one_line():

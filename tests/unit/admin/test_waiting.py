@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from sharecore.admin.waiting import Waiting, describe_reason, waiting_of
+from sharecore.admin.waiting import Waiting, describe_reason, waiting_of, waiting_of_groups
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
@@ -23,9 +23,13 @@ BREAKER = {"reason": "breaker", "setting": "share.breaker.percent", "dueMs": 0}
 WINDOW = {"reason": "window", "setting": "share.partition.max.waiting", "limit": 7}
 
 
-def answer(configs: Mapping[str, str] = MappingProxyType({}), code: int = 0) -> Any:
+def result(configs: Mapping[str, str] = MappingProxyType({}), code: int = 0, group: str = "g") -> Any:
     entries = [SimpleNamespace(name=name, value=value) for name, value in configs.items()]
-    return SimpleNamespace(results=[SimpleNamespace(error_code=code, error_message="", configs=entries)])
+    return SimpleNamespace(error_code=code, error_message="", resource_name=group, configs=entries)
+
+
+def answer(configs: Mapping[str, str] = MappingProxyType({}), code: int = 0) -> Any:
+    return SimpleNamespace(results=[result(configs, code)])
 
 
 def reported(held_back: Any = (), waits: Any = ()) -> Any:
@@ -37,12 +41,14 @@ class Brokers:
 
     def __init__(self, *answers: Any) -> None:
         self._answers = answers
+        self.requests = 0
 
     async def nodes(self) -> list[int]:
         return [*range(len(self._answers))]
 
     async def node(self, node: int, call: Call[Any], message: Any) -> Any:
         assert call is calls.DESCRIBE_CONFIGS
+        self.requests += 1
         found = self._answers[node]
         if isinstance(found, BaseException):
             raise found
@@ -77,6 +83,8 @@ def test_the_reasons_of_all_brokers_count() -> None:
         (answer({HELD_BACK: "not JSON"}), "does not know"),
         (answer({HELD_BACK: '{"reason": "rate"}'}), "does not know"),
         (answer({HELD_BACK: '["rate"]'}), "does not know"),
+        (answer({HELD_BACK: "[" * 100_000}), "does not know"),
+        (SimpleNamespace(results=[]), "broker 1 does not answer for this group"),
     ],
 )
 def test_what_one_broker_does_not_report_is_missing_in_one_line_and_the_rest_is_there(
@@ -86,6 +94,26 @@ def test_what_one_broker_does_not_report_is_missing_in_one_line_and_the_rest_is_
     assert found.partitions == {PARTITION: [WINDOW]}
     assert words in found.missing
     assert found.gaps() == [f"why records wait is not known: {found.missing}"]
+
+
+def test_groups_are_told_apart_by_their_names() -> None:
+    of_groups = {"a": {HELD_BACK: json.dumps([BREAKER])}, "b": {HELD_BACK: "[]"}}
+    results = [result(configs, group=group) for group, configs in reversed(of_groups.items())]
+    brokers = Brokers(SimpleNamespace(results=[*results, result(group="c")]))
+    found = asyncio.run(waiting_of_groups(cast(Transport, brokers), dict.fromkeys("ab", ())))
+    assert {group: each.fetches for group, each in found.items()} == {"a": [BREAKER], "b": []}
+
+
+def test_a_broker_that_fails_once_is_not_asked_again() -> None:
+    groups = [f"g{number}" for number in range(1000)]
+    gone = Brokers(KafkaError(ErrorCode.REQUEST_TIMED_OUT, "node 0 hangs"))
+    found = asyncio.run(waiting_of_groups(cast(Transport, gone), dict.fromkeys(groups, ())))
+    assert gone.requests == 1
+    assert {each.missing for each in found.values()} == {"REQUEST_TIMED_OUT: node 0 hangs"}
+
+
+def test_a_reason_without_a_name_is_dropped() -> None:
+    assert asked(reported([{"reason": ["rate"]}, BREAKER])).fetches == [BREAKER]
 
 
 def test_a_cluster_that_knows_no_reasons_says_so_once() -> None:
