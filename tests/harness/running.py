@@ -88,9 +88,18 @@ class MovedClock(SystemClock):
     """The time of the machine, and what a test has moved it ahead."""
 
     ahead_ms = 0
+    _stopped_ms: int | None = None
+
+    def stop(self) -> None:
+        """Stop the time of the machine; only `ahead_ms` moves the clock from now on."""
+        self._stopped_ms = super().now_ms()
+
+    def reset(self) -> None:
+        """Follow the time of the machine."""
+        self.ahead_ms, self._stopped_ms = 0, None
 
     def now_ms(self) -> int:
-        return super().now_ms() + self.ahead_ms
+        return (super().now_ms() if self._stopped_ms is None else self._stopped_ms) + self.ahead_ms
 
 
 class RunningBroker:

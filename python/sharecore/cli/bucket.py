@@ -290,11 +290,12 @@ def _moment(at_ms: int | None, now_ms: int) -> str:
 def _cache(found: Contents, now_ms: int) -> list[tuple[str, str]]:
     if found.cache is None:
         return []
-    use, at_ms = found.cache
-    text = (
-        f"{use.local / 1e6:,.1f} of {use.bound / 1e6:,.1f} MB; {use.remote / 1e6:,.1f} MB only in the bucket"
-    )
-    return [("leader's disk", text), ("  as of", _moment(at_ms, now_ms))]
+    use = found.cache
+    disk = f"{use.local_bytes / 1e6:,.1f} of {use.bound_bytes / 1e6:,.1f} MB"
+    return [
+        ("leader's disk", f"{disk}; {use.remote_bytes / 1e6:,.1f} MB only in the bucket"),
+        ("  as of", _moment(use.described_ms, now_ms)),
+    ]
 
 
 def _leader(found: Contents, now_ms: int) -> str:

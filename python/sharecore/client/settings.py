@@ -37,7 +37,7 @@ def whole_number(low: int, high: int, name: str, value: object) -> int:
     """Return a setting's whole number; raise ConfigError."""
     number = None
     if isinstance(value, str | bytes | SupportsInt) and not isinstance(value, bool):
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             number = int(value)
     if number is None or not low <= number <= high:
         raise ConfigError(f"{name}={value!r}: must be a whole number from {low} to {high}")

@@ -10,8 +10,9 @@ GROUP_WAITING = gauge(
     "sharecore_share_group_records_waiting",
     "Records that wait: backoff, before they are delivered again (share.retry.backoff.ms); delivery, for "
     "their delivery time; unread, until their headers or keys have been read; order, for others of their "
-    "key or partition (share.ordering); takeover, for share.ordering.takeover.wait; idle, for a member, in "
-    "share partitions that none fetches from.",
+    "key or partition (share.ordering); takeover, for share.ordering.takeover.wait; idle, for a member that "
+    "fetches, in share partitions that are not loaded. Only of groups with an order, a back-off, delivery "
+    "times or a time to live.",
     "group",
     "topic",
     "reason",

@@ -22,7 +22,7 @@ from sharecore._core import (
     restore_bucket,
 )
 from sharecore.errors import ConfigError
-from sharecore.storage.described import CacheUse, decode_described
+from sharecore.storage.described import decode_described
 from sharecore.storage.identity import Identity, look_up, write_identity
 
 Outcome = Literal["passed", "wrong", "unanswered"]
@@ -305,6 +305,23 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderCache:
+    """How the leader of a home uses its local disk, by its latest description.
+
+    Args:
+        bound_bytes: `sharecore.bucket.cache.bytes`.
+        local_bytes: sealed segments on the disk, and pieces of others.
+        remote_bytes: sealed segments that only the bucket has.
+        described_ms: when the leader wrote this, in milliseconds since 1970.
+    """
+
+    bound_bytes: int
+    local_bytes: int
+    remote_bytes: int
+    described_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     """The contents of a bucket; times in milliseconds since 1970.
 
@@ -314,7 +331,7 @@ class Contents:
         is_home: its answers wait for the bucket.
         has_ended: it has ended, and said so.
         standbys: other nodes that have described themselves lately.
-        cache: the leader's local disk as it described it last, and when; None without a bound.
+        cache: how the leader uses its local disk; None without a bound.
         epoch: of the newest object of the journal; None if the journal is empty.
         place: of the newest object.
         newest_ms: when it was created.
@@ -334,7 +351,7 @@ class Contents:
     oldest_ms: int | None
     amounts: list[Amount]
     copied_last_hour: int
-    cache: tuple[CacheUse, int] | None = None
+    cache: LeaderCache | None = None
 
     @property
     def objects(self) -> int:
@@ -385,7 +402,7 @@ def inspect(place: BucketPlace, now_ms: int) -> Contents:
         if each is not None and each.node_id != leader and each.is_current(now_ms)
     ]
     caches = (
-        (each.cache, each.at_ms)
+        LeaderCache(*each.cache, each.at_ms)
         for each in found
         if each is not None and each.node_id == leader and each.cache
     )

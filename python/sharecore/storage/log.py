@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from sharecore._core import LogOffsets, Ticket
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Done
-
-if TYPE_CHECKING:
-    pass
 
 ANY_RECORDS = (1 << 63) - 1
 """No record limit."""

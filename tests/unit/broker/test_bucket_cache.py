@@ -100,7 +100,7 @@ def test_several_times_the_cache_is_read_back_after_restarts_and_a_lost_disk(tmp
         assert _figure(broker, "sharecore_bucket_pieces_total") > 0
         described = inspect(BucketPlace(f"file://{bucket}"), int(time.time() * 1000)).cache
         assert described is not None
-        assert described[0].bound == _CACHE
+        assert described.bound_bytes == _CACHE
     finally:
         broker.stop()
     on_disk = sum(path.stat().st_blocks * 512 for path in data.rglob("*") if path.is_file())

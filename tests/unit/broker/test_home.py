@@ -63,11 +63,11 @@ def readiness(broker: RunningBroker) -> tuple[int, str]:
 def test_a_write_waits_while_the_bucket_is_down_and_is_answered_when_it_is_back(
     broker: RunningBroker, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(home_watch, "_LATE_MS", 100)
     create(broker, "jobs")
     produce(broker, "jobs", [b"1"])
     assert readiness(broker) == (200, "None")
     away = bucket.with_name("away")
+    monkeypatch.setattr(home_watch, "_LATE_MS", 100)
     bucket.rename(away)
     with ThreadPoolExecutor(1) as others:
         waits = others.submit(produce, broker, "jobs", [b"2"])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from tests.harness.until import until
+from tests.unit.broker.test_home import home
 from typer.testing import CliRunner
 
 from sharecore.cli.app import app
@@ -53,3 +55,25 @@ def test_a_url_that_names_no_bucket(url: str, says: str) -> None:
     assert result.exit_code == 2
     assert says in result.stderr
     assert "hidden" not in result.output
+
+
+def test_the_disk_of_a_leader_with_a_bound(tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    bucket.mkdir()
+    url = f"file://{bucket}"
+    leader = home(tmp_path / "data", bucket, **{"sharecore.bucket.cache.bytes": "20000000"})
+    try:
+        # it describes itself beside its start
+        until(lambda: json.loads(run("status", url, "--output", "json").stdout)["cache"] is not None)
+        cache = json.loads(run("status", url, "--output", "json").stdout)["cache"]
+        lines = run("status", url).stdout.splitlines()
+    finally:
+        leader.stop()
+    assert cache.keys() == {"bound_bytes", "local_bytes", "remote_bytes", "described_ms"}
+    assert (cache["bound_bytes"], cache["remote_bytes"]) == (20_000_000, 0)
+    disk, as_of = (
+        next(line.removeprefix(name).strip() for line in lines if line.startswith(name))
+        for name in ("leader's disk", "  as of")
+    )
+    assert disk == f"{cache['local_bytes'] / 1e6:.1f} of 20.0 MB; 0.0 MB only in the bucket"
+    assert as_of.endswith(" s ago")

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from sharecore.client import java_unused
-from sharecore.client.settings import read_connection_settings, read_settings
+from sharecore.client.settings import read_connection_settings, read_settings, whole_number
 from sharecore.errors import ConfigError
 
 NEEDED = {"bootstrap.servers": "broker:9092", "group.id": "g"}
@@ -62,3 +62,9 @@ def test_a_name_that_is_not_known_is_refused(name: str, near: str) -> None:
         ConfigError, match=f"{name} is not a setting of a share consumer; did you mean {near}"
     ):
         read_settings(NEEDED | {name: "5"})
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), "1e3", True, None])
+def test_what_is_no_whole_number_is_refused(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"^a\.b=.+: must be a whole number from 1 to 9"):
+        whole_number(1, 9, "a.b", value)

@@ -242,7 +242,7 @@ def test_reads_of_the_disk_do_not_wait_for_those_of_the_bucket() -> None:
         go_on = threading.Event()
         waiting = [reads.run(go_on.wait, from_bucket=True) for _ in range(5)]
         try:
-            found = await reads.run(lambda: "read")
+            found = await asyncio.wait_for(reads.run(lambda: "read"), 10)
         finally:
             go_on.set()
         assert all(await asyncio.gather(*waiting))

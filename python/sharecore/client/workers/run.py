@@ -47,8 +47,8 @@ class Run:
         """Jobs in slots; the watch reads it from another thread."""
         self._calls = Calls(plan, self.inbox, self._attempt_ended, self._timed_out)
         self._retry_policy = plan.retry
-        self._group_waits = False
         self._watches_times = False
+        self._group_waits = False
         """Whether a released record is redelivered after the group's back-off."""
         self._ready: deque[Job] = deque()
         self._lanes = Lanes()
