@@ -74,6 +74,10 @@ class CWrite:
         return self.state
 
 
+# looked up here: the collector may call __del__ while cffi holds the lock that the first look-up takes
+_free = lib.sharecore_free
+
+
 class CPartition:
     def __init__(
         self,
@@ -106,7 +110,7 @@ class CPartition:
 
     def __del__(self) -> None:
         if hasattr(self, "_number"):
-            _check(lib.sharecore_free(self._number))
+            _check(_free(self._number))
 
     def _set(self, limits: dict[str, Any]) -> None:
         for name, value in limits.items():
