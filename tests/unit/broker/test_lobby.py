@@ -322,6 +322,7 @@ def test_the_status_says_who_leads_who_stands_by_and_what_it_costs(
 def test_the_status_of_a_copy(tmp_path: Path, bucket: Path) -> None:
     copied = RunningBroker(tmp_path / "data", settings(bucket)).start()
     create(copied, "jobs")
+    until((bucket / "format").exists)
     until(lambda: status_of(bucket)["leader"] == 1)
     found = status_of(bucket)
     copied.stop()
