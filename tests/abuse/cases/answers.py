@@ -43,7 +43,7 @@ def _ask_and_read_nothing(subject: Subject, frame: bytes, user: str | None, coun
         peer.close()
 
 
-@case(bounds=Bounds(peak_bytes=200 * MB, disk_bytes=200 * MB), quick=True)
+@case(bounds=Bounds(peak_bytes=256 * MB, disk_bytes=200 * MB), quick=True)
 def fetches_that_nobody_reads(subject: Subject) -> None:
     name = f"{READER}-unread"
     _fill(subject, name, 30)
