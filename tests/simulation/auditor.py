@@ -454,7 +454,7 @@ class Auditor:
             self._left_open(asked, result.group_id, result.error_code)
 
     def _left_open(self, asked: _Asked, group: str, code: int) -> None:
-        """A deletion that could not be written, or not in time, may have begun, and goes on then."""
+        """Expect that a deletion whose answer says it was not written in time may still take effect."""
         is_open = code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REQUEST_TIMED_OUT)
         if is_open and asked.api is not ApiKey.ALTER_SHARE_GROUP_OFFSETS:
             for share in self._of(group):

@@ -23,7 +23,7 @@ from sharecore.errors import ErrorCode, KafkaError
 from sharecore.protocol import calls
 from sharecore.protocol.calls import Call
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.sharestate.records import StateBatch
+from sharecore.sharestate.records import ARCHIVING, AVAILABLE, StateBatch
 
 if TYPE_CHECKING:
     from sharecore.protocol.received import ReadShareGroupStateSummaryPartitionResult
@@ -32,7 +32,6 @@ Value = TypeVar("Value")
 
 _AT_ONCE = 20
 _ROUNDS = 5
-_AVAILABLE, _ARCHIVING = 0, 3
 _LETTERS_SINCE = 2
 """The level of share.version from which on a cluster knows dead letters."""
 _KNOWN_SECONDS, _GONE_SECONDS, _PAUSE_SECONDS = 15.0, 10.0, 0.1
@@ -349,7 +348,7 @@ def _without_letters(state: PartitionState) -> PartitionState:
     It joins equal neighbors, as a share coordinator does.
     """
     batches = [
-        (first, last, _AVAILABLE if kind == _ARCHIVING else kind, count)
+        (first, last, AVAILABLE if kind == ARCHIVING else kind, count)
         for first, last, kind, count in state.batches
     ]
     joined = tuple(combine([], batches, state.start_offset))

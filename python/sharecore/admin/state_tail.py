@@ -14,9 +14,7 @@ from sharecore.client.wire.cluster import TopicPartition
 from sharecore.client.wire.transport import Transport
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.sharestate.keys import STATE_TOPIC, SharePartitionKey
-from sharecore.sharestate.records import StateBatch, unpack_batches
-
-_AVAILABLE = 0
+from sharecore.sharestate.records import AVAILABLE, StateBatch, unpack_batches
 
 
 class StateTail:
@@ -79,5 +77,5 @@ class StateTail:
 def _waiting(state: StateContent, deliveries: int) -> Iterator[StateBatch]:
     batches = state.batches()
     for first, last, kind, count in unpack_batches(batches) if batches else ():
-        if kind == _AVAILABLE and count >= deliveries and last >= state.start_offset:
+        if kind == AVAILABLE and count >= deliveries and last >= state.start_offset:
             yield max(first, state.start_offset), last, kind, count

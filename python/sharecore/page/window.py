@@ -11,7 +11,6 @@ from sharecore.sharestate.records import StateBatch, unpack_batches
 
 RUNS_MAX = 1000
 """Runs that a browser is given of one share partition."""
-ACQUIRED = 1
 
 
 class Run(NamedTuple):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sharecore.storage import Found, Log
 
 _UNKNOWN = -1
-AVAILABLE, _ACQUIRED = 0, 1
+_AVAILABLE, _ACQUIRED = 0, 1
 
 
 class Loaded(NamedTuple):
@@ -43,7 +43,7 @@ def without_locks(batches: Sequence[StateBatch]) -> tuple[Sequence[StateBatch], 
     if not freed:
         return batches, 0
     available = [
-        (first, last, AVAILABLE if state == _ACQUIRED else state, count)
+        (first, last, _AVAILABLE if state == _ACQUIRED else state, count)
         for first, last, state, count in batches
     ]
     return available, freed

@@ -22,6 +22,9 @@ UPDATE = 1
 UNINITIALIZED = -1
 """A start offset, leader epoch or delivery-complete count that is not known yet."""
 
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
+"""Delivery states of records."""
+
 STATE_BATCH = Struct(">qqbhx")
 
 _KEY_KIND = Struct(">h")

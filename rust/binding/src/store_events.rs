@@ -31,19 +31,6 @@ pub(crate) struct PyStoreEvents {
 }
 
 impl PyStoreEvents {
-    fn found<'py>(
-        events: &Bound<'py, Self>,
-        log_id: u64,
-    ) -> PyResult<Option<Bound<'py, PyLogOffsets>>> {
-        let py = events.py();
-        let log = events
-            .borrow()
-            .logs
-            .get(&log_id)
-            .map(|log| log.clone_ref(py));
-        log.map_or(Ok(None), |log| log.bind(py).upgrade_as())
-    }
-
     /// Forgets the logs that nobody uses any more.
     fn sweep(events: &Bound<'_, Self>) {
         let py = events.py();
@@ -96,7 +83,13 @@ impl PyStoreEvents {
         events: &Bound<'py, Self>,
         log_id: u64,
     ) -> PyResult<Option<Bound<'py, PyLogOffsets>>> {
-        Self::found(events, log_id)
+        let py = events.py();
+        let log = events
+            .borrow()
+            .logs
+            .get(&log_id)
+            .map(|log| log.clone_ref(py));
+        log.map_or(Ok(None), |log| log.bind(py).upgrade_as())
     }
 
     /// Passes on everything since the last call: first the offsets, then the ends of writes, then the listeners of logs.
@@ -115,7 +108,7 @@ impl PyStoreEvents {
         }
         let mut moved = Vec::with_capacity(drained.moved.len());
         for (log_id, offsets) in drained.moved {
-            if let Some(log) = Self::found(events, log_id)? {
+            if let Some(log) = Self::log(events, log_id)? {
                 log.borrow_mut().set(offsets);
                 moved.push(log);
             }

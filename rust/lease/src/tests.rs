@@ -119,6 +119,26 @@ fn managed(run_max: i64, max_waiting: i64, spec: Spec) -> Guarded {
 /// The acquired ranges, and the offsets and keys of the records in the answer.
 type Answer = (Vec<(i64, i64, u16)>, Vec<(i64, u8)>);
 
+fn request(cache: &ExpandedCache, end: i64, max_records: i64) -> AcquireRequest<'_> {
+    AcquireRequest {
+        now_ms: 0,
+        wall_ms: 0,
+        member: "m",
+        log_start: 0,
+        end,
+        max_bytes: 1 << 20,
+        max_records,
+        batch_size: 500,
+        record_limit: false,
+        at_least_one: true,
+        log_cache: Some(LogCache {
+            cache,
+            log: ([1; 16], 0),
+            is_read: true,
+        }),
+    }
+}
+
 /// Fetches until nothing is left; each number says how many records a fetch wants and what is released of them.
 fn answers(
     log: &mut Recorded,
@@ -132,26 +152,11 @@ fn answers(
     let mut wanted = wanted.iter().copied();
     loop {
         let (max_records, releases) = wanted.next().unwrap_or((7, false));
-        let request = AcquireRequest {
-            now_ms: 0,
-            wall_ms: 0,
-            member: "m",
-            log_start: 0,
-            end: log
-                .batches
-                .last()
-                .map_or(0, |(offsets, _)| offsets.last + 1),
-            max_bytes,
-            max_records,
-            batch_size: 500,
-            record_limit: false,
-            at_least_one: true,
-            log_cache: Some(LogCache {
-                cache: &cache,
-                log: ([1; 16], 0),
-                is_read,
-            }),
-        };
+        let end = log.batches.last();
+        let end = end.map_or(0, |(offsets, _)| offsets.last + 1);
+        let mut request = request(&cache, end, max_records);
+        request.max_bytes = max_bytes;
+        request.log_cache.as_mut().expect("a cache").is_read = is_read;
         let leased = lease(&engine, log, &request);
         assert!(leased.stopped.is_none());
         if leased.acquired.is_empty() {
@@ -248,23 +253,8 @@ fn a_fetch_gets_all_records_that_are_due_though_each_lies_in_another_batch() {
     let mut log = timed_log(2000, (b"5000", b"9000"));
     let cache = ExpandedCache::new(1 << 20);
     let mut fetched = |wall_ms, max_records| {
-        let request = AcquireRequest {
-            now_ms: 0,
-            wall_ms,
-            member: "m",
-            log_start: 0,
-            end: 20_000,
-            max_bytes: 1 << 20,
-            max_records,
-            batch_size: 500,
-            record_limit: false,
-            at_least_one: true,
-            log_cache: Some(LogCache {
-                cache: &cache,
-                log: ([1; 16], 0),
-                is_read: true,
-            }),
-        };
+        let mut request = request(&cache, 20_000, max_records);
+        request.wall_ms = wall_ms;
         log.reads = 0;
         let leased = lease(&engine, &mut log, &request);
         let ranges = leased.acquired.iter();

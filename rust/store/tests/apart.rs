@@ -94,7 +94,7 @@ fn reads_of_the_disk_do_not_wait_for_those_of_the_bucket() {
             let goes_on = Arc::clone(&goes_on);
             store.read_apart_from(ReadFrom::Bucket, move || {
                 let goes_on = goes_on.lock().expect("no panic");
-                goes_on.recv().expect("the test goes on");
+                goes_on.recv().expect("the test lets the read end");
             })
         })
         .collect();
@@ -131,7 +131,7 @@ fn what_has_not_begun_when_the_store_is_closed_is_forgotten() {
     let (go_on, goes_on) = mpsc::channel();
     let first = store.read_apart(Box::new(move || {
         begun.send(()).expect("the test waits");
-        goes_on.recv().expect("the test goes on");
+        goes_on.recv().expect("the test lets the read end");
     }));
     has_begun.recv_timeout(SECONDS_MAX).expect("a thread");
     let others = Arc::new(AtomicUsize::new(0));

@@ -143,19 +143,19 @@ def test_a_new_leader_looks_often_until_its_predecessor_is_back(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("step", ["drain", "finish", "stop"])
 def test_a_home_is_released_although_something_failed_before(
-    leader: RunningBroker, bucket: Path, step: str
+    leader: RunningBroker, bucket: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> NoReturn:
         raise RuntimeError("a fault of the broker")
 
     def spoil(broker: Broker) -> None:
         if step == "drain":
-            broker.backend.drain = fail  # type: ignore[method-assign]
+            monkeypatch.setattr(broker.backend, "drain", fail)
         elif step == "finish":
-            broker.share.finish = fail  # type: ignore[method-assign]
+            monkeypatch.setattr(broker.share, "finish", fail)
         else:
             broker.groups.stop()
-            broker.groups.stop = fail  # type: ignore[method-assign]
+            monkeypatch.setattr(broker.groups, "stop", fail)
 
     client = leader.connect()
     client.ask(ApiKey.API_VERSIONS, 0)

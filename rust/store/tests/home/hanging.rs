@@ -1,4 +1,4 @@
-//! A bucket that answers nobody who reads evicted segments: the store goes on without.
+//! Reads of evicted segments that the bucket never answers do not hold up the store.
 
 use std::{
     sync::{

@@ -28,6 +28,7 @@ from sharecore.config import (
 )
 from sharecore.config.client_metrics import client_metrics_keys
 from sharecore.errors import ConfigError, KafkaError
+from sharecore.sharestate.records import ACQUIRED as ACQUIRED_STATE
 from sharecore.storage import ResourceType
 
 if TYPE_CHECKING:
@@ -62,8 +63,6 @@ DAMAGE, COPY_TROUBLE = "sharecore.damage", "sharecore.bucket.trouble"
 """Read-only broker settings, reported only on request."""
 _DAMAGE_MAX = 20
 """Maximum number of named damaged batches."""
-_ACQUIRED_STATE = 1
-"""Delivery state of an acquired record in the engine."""
 
 _AS_GIVEN = (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
 _INTERNAL = "internal."
@@ -237,7 +236,7 @@ def partition_entry(broker: Services, group_id: str, name: str, topic_name: str)
         runs = engine.inflight()
     except KafkaError:
         return None  # the engine has failed, and is reloaded by the next use
-    leased = [[first, last, count] for first, last, state, count in runs if state == _ACQUIRED_STATE]
+    leased = [[first, last, count] for first, last, state, count in runs if state == ACQUIRED_STATE]
     doc = "Offsets leased to members now: the first, the last, and how often they were delivered."
     return _written(name, [], json.dumps(leased), int(Kind.STRING), doc, read_only=True)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sharecore.errors import KafkaError
 from sharecore.sharestate.keys import SharePartitionKey
-from sharecore.sharestate.records import unpack_batches
+from sharecore.sharestate.records import ACQUIRED, AVAILABLE, unpack_batches
 
 if TYPE_CHECKING:
     from sharecore.broker.requests.services import Services
@@ -22,8 +22,6 @@ HELD_BACK = "sharecore.held.back"
 """Read-only group setting, reported only on request."""
 
 Reason = dict[str, object]
-_NOT_FINISHED = (0, 1)
-"""Persisted states of records that are delivered again: available and acquired."""
 
 
 def waiting_text(broker: Services, leader: SharePartition, engine: Engine) -> str | None:
@@ -81,7 +79,7 @@ def idle_text(broker: Services, group_id: str, topic: Topic, partition: int) -> 
         reason["returned"] = sum(
             last - first + 1
             for first, last, status, deliveries in unpack_batches(state.batches())
-            if status in _NOT_FINISHED and deliveries
+            if status in (AVAILABLE, ACQUIRED) and deliveries
         )
     return json.dumps([reason])
 
