@@ -298,6 +298,12 @@ def status_of(bucket: Path) -> dict[str, Any]:
     return found
 
 
+def until_claimed(bucket: Path) -> None:
+    """Wait until node 1 writes to a bucket; the first files in it say so only later."""
+    until((bucket / "format").exists)
+    until(lambda: status_of(bucket)["leader"] == 1)
+
+
 def test_the_status_says_who_leads_who_stands_by_and_what_it_costs(
     tmp_path: Path, bucket: Path, leader: RunningBroker
 ) -> None:
@@ -322,8 +328,7 @@ def test_the_status_says_who_leads_who_stands_by_and_what_it_costs(
 def test_the_status_of_a_copy(tmp_path: Path, bucket: Path) -> None:
     copied = RunningBroker(tmp_path / "data", settings(bucket)).start()
     create(copied, "jobs")
-    until((bucket / "format").exists)
-    until(lambda: status_of(bucket)["leader"] == 1)
+    until_claimed(bucket)
     found = status_of(bucket)
     copied.stop()
     assert (found["mode"], found["leader"], found["standbys"]) == ("backup", 1, [])

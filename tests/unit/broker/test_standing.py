@@ -12,7 +12,7 @@ from tests.harness.running import RunningBroker
 from tests.harness.until import until
 from tests.unit.broker.test_bucket import TIMEOUT_S, create, settings
 from tests.unit.broker.test_home import bucket
-from tests.unit.broker.test_lobby import HOME, RunningLobby, leader
+from tests.unit.broker.test_lobby import HOME, RunningLobby, leader, until_claimed
 
 from sharecore.broker.lobby.standing import Standing
 from sharecore.config import BrokerConfig
@@ -233,7 +233,7 @@ def test_a_first_look_that_fails_is_repeated(
 def test_a_copy_of_a_running_broker_is_not_taken_over(tmp_path: Path, bucket: Path) -> None:
     copied = RunningBroker(tmp_path / "data", settings(bucket)).start()
     create(copied, "jobs")
-    until(lambda: any((bucket / "journal").glob("*")))
+    until_claimed(bucket)
     config = settings(bucket) | HOME | {"node.id": "2", "log.dirs": str(tmp_path / "two")}
     standing = Standing(BrokerConfig.from_properties(config))
     standing.watching = standby(standing.place, 2, silence_ms=0)
