@@ -12,6 +12,8 @@ use crate::indexed::IndexedBatch;
 
 /// Overhead of an entry in bytes.
 const ENTRY_BYTES: usize = 200;
+/// Batches that are cheap to read again get at most this part of the cache.
+const CHEAP_PART: usize = 8;
 
 /// Topic ID and partition.
 pub type LogId = ([u8; 16], i32);
@@ -19,7 +21,36 @@ pub type LogId = ([u8; 16], i32);
 /// A log, and the last offset of a batch in it.
 type Place = (LogId, i64);
 
+/// Offsets of a batch that are left to deliver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    /// How many are not finished.
+    pub(crate) unfinished: i64,
+    /// Whether they are delivered in an order, a few at a time: soon, and often.
+    pub(crate) in_order: bool,
+}
+
+impl Rest {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self {
+        unfinished: 0,
+        in_order: false,
+    };
+
+    /// All offsets, in an order.
+    #[cfg(test)]
+    pub(crate) fn all_in_order(offsets: OffsetRange) -> Self {
+        Self {
+            unfinished: offsets.count(),
+            in_order: true,
+        }
+    }
+}
+
 /// Batches of all logs; the least recently used are evicted first.
+///
+/// An uncompressed batch of a group without an order is cheap: with delivery times, its records are delivered whenever
+/// they are due, so the cache would fill with batches that save little.
 #[derive(Debug)]
 pub struct ExpandedCache {
     bytes_max: usize,
@@ -28,10 +59,17 @@ pub struct ExpandedCache {
 
 #[derive(Debug, Default)]
 struct Entries {
-    bytes: usize,
+    by_place: BTreeMap<Place, Entry>,
     /// A counter of uses.
     now: u64,
-    by_place: BTreeMap<Place, Entry>,
+    cheap: Used,
+    others: Used,
+}
+
+/// Entries by their last use.
+#[derive(Debug, Default)]
+struct Used {
+    bytes: usize,
     by_use: BTreeMap<u64, Place>,
 }
 
@@ -42,6 +80,7 @@ struct Entry {
     batch: Arc<IndexedBatch>,
     /// Offsets that were neither finished nor delivered from here.
     left: i64,
+    is_cheap: bool,
     used: u64,
 }
 
@@ -69,7 +108,7 @@ impl ExpandedCache {
 
     /// The size in bytes.
     pub fn bytes(&self) -> usize {
-        self.with(|entries| entries.bytes)
+        self.with(|entries| entries.bytes())
     }
 
     fn with<R>(&self, work: impl FnOnce(&mut Entries) -> R) -> R {
@@ -88,13 +127,13 @@ impl LogCache<'_> {
     }
 
     /// A batch with an index of its records, which is cached; `None` if it cannot be read, or contradicts its header.
-    /// `room` shrinks by what is expanded. `unfinished` returns how many offsets of the batch are not finished.
+    /// `room` shrinks by what is expanded.
     pub(crate) fn indexed(
         &self,
         bytes: &[u8],
         offsets: OffsetRange,
         room: &mut usize,
-        unfinished: impl FnOnce(OffsetRange) -> i64,
+        rest: impl FnOnce(OffsetRange) -> Rest,
     ) -> Option<Arc<IndexedBatch>> {
         let batch = Batches::new(bytes).next()?;
         let (place, checksum) = (self.place(offsets.last), checksum(bytes));
@@ -103,10 +142,16 @@ impl LogCache<'_> {
         }
         let batch = Arc::new(IndexedBatch::new(&batch, offsets)?);
         *room = room.saturating_sub(batch.expanded_bytes());
-        let (kept, most) = (batch.clone(), self.cache.bytes_max);
-        let left = unfinished(offsets);
-        self.cache
-            .with(|entries| entries.keep(place, (checksum, left), kept, most));
+        let rest = rest(offsets);
+        let entry = Entry {
+            checksum,
+            left: rest.unfinished,
+            is_cheap: !rest.in_order && !batch.is_expanded(),
+            batch: batch.clone(),
+            used: 0,
+        };
+        let most = self.cache.bytes_max;
+        self.cache.with(|entries| entries.keep(place, entry, most));
         Some(batch)
     }
 
@@ -179,44 +224,62 @@ impl Entries {
         is_here.then(|| self.used(found))
     }
 
-    /// Notes the use of an entry that exists.
-    fn used(&mut self, place: Place) -> Arc<IndexedBatch> {
-        let entry = self.by_place.get_mut(&place).expect("what is used");
-        self.by_use.remove(&entry.used);
-        self.now += 1;
-        entry.used = self.now;
-        self.by_use.insert(self.now, place);
-        entry.batch.clone()
+    fn bytes(&self) -> usize {
+        self.cheap.bytes + self.others.bytes
     }
 
-    fn keep(
-        &mut self,
-        place: Place,
-        (checksum, left): (u32, i64),
-        batch: Arc<IndexedBatch>,
-        most: usize,
-    ) {
+    fn used_as(&mut self, is_cheap: bool) -> &mut Used {
+        if is_cheap {
+            &mut self.cheap
+        } else {
+            &mut self.others
+        }
+    }
+
+    /// Notes the use of an entry that exists.
+    fn used(&mut self, place: Place) -> Arc<IndexedBatch> {
+        self.now += 1;
+        let now = self.now;
+        let entry = self.by_place.get_mut(&place).expect("what is used");
+        let before = std::mem::replace(&mut entry.used, now);
+        let (batch, is_cheap) = (entry.batch.clone(), entry.is_cheap);
+        let used = self.used_as(is_cheap);
+        used.by_use.remove(&before);
+        used.by_use.insert(now, place);
+        batch
+    }
+
+    fn keep(&mut self, place: Place, entry: Entry, most: usize) {
         self.forget(place);
-        let size = ENTRY_BYTES + batch.memory_bytes();
+        let (size, is_cheap) = (entry.bytes(), entry.is_cheap);
         if size > most {
             return;
         }
         self.now += 1;
-        self.bytes += size;
-        let used = self.now;
-        self.by_use.insert(used, place);
-        let entry = Entry {
-            checksum,
-            batch,
-            left,
-            used,
-        };
-        self.by_place.insert(place, entry);
-        while self.bytes > most {
-            let (_, oldest) = self.by_use.first_key_value().expect("what takes bytes");
-            self.forget(*oldest);
+        let now = self.now;
+        self.by_place.insert(place, Entry { used: now, ..entry });
+        let used = self.used_as(is_cheap);
+        used.bytes += size;
+        used.by_use.insert(now, place);
+        // the last one stays, so that a large batch may be delivered in parts at all
+        while self.cheap.bytes > most / CHEAP_PART && self.cheap.by_use.len() > 1 {
+            self.forget_oldest(true);
         }
-        debug_assert_eq!(self.by_use.len(), self.by_place.len(), "one use each");
+        while self.bytes() > most {
+            let oldest = |used: &Used| used.by_use.keys().next().copied().unwrap_or(u64::MAX);
+            self.forget_oldest(oldest(&self.cheap) < oldest(&self.others));
+        }
+        debug_assert_eq!(
+            self.cheap.by_use.len() + self.others.by_use.len(),
+            self.by_place.len(),
+            "one use each"
+        );
+    }
+
+    fn forget_oldest(&mut self, is_cheap: bool) {
+        let oldest = self.used_as(is_cheap).by_use.first_key_value();
+        let (_, &place) = oldest.expect("what takes bytes");
+        self.forget(place);
     }
 
     /// Forgets the batches of a log that end before an offset.
@@ -228,171 +291,18 @@ impl Entries {
 
     fn forget(&mut self, place: Place) {
         if let Some(entry) = self.by_place.remove(&place) {
-            self.by_use.remove(&entry.used);
-            self.bytes -= ENTRY_BYTES + entry.batch.memory_bytes();
+            let used = self.used_as(entry.is_cheap);
+            used.by_use.remove(&entry.used);
+            used.bytes -= entry.bytes();
         }
+    }
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + self.batch.memory_bytes()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use sharecore_records::{
-        Compression, Header, LocalRecord, Producer, compress,
-        layout::{HEADER, seal},
-        local_batch,
-    };
-
-    use super::*;
-
-    const LOG: LogId = ([1; 16], 0);
-
-    /// A compressed batch of one record at an offset.
-    fn batch(offset: i64, value: &[u8]) -> Vec<u8> {
-        let record: LocalRecord<'_> = (None, Some(value));
-        let (whole, header) = local_batch(&[record], Producer::NONE, 0);
-        let payload = compress(Compression::Lz4, &whole[HEADER..]).unwrap();
-        let header = Header {
-            base_offset: offset,
-            size: HEADER + payload.len(),
-            attributes: Compression::Lz4.id(),
-            ..header
-        };
-        let mut bytes = vec![0; HEADER];
-        header.write(&mut bytes);
-        bytes.extend_from_slice(&payload);
-        seal(&mut bytes);
-        bytes
-    }
-
-    fn indexed(cache: &ExpandedCache, log: LogId, bytes: &[u8]) -> Arc<IndexedBatch> {
-        let header = Header::read(bytes).unwrap();
-        let offsets = OffsetRange::new(header.base_offset, header.last_offset());
-        of(cache, log)
-            .indexed(bytes, offsets, &mut { 1 << 20 }, OffsetRange::count)
-            .unwrap()
-    }
-
-    fn of(cache: &ExpandedCache, log: LogId) -> LogCache<'_> {
-        LogCache {
-            cache,
-            log,
-            is_read: true,
-        }
-    }
-
-    fn offsets(cache: &ExpandedCache) -> Vec<i64> {
-        cache.with(|entries| entries.by_place.keys().map(|place| place.1).collect())
-    }
-
-    #[test]
-    fn batches_of_each_log_and_offset_are_kept_apart_and_those_written_anew_are_expanded_anew() {
-        let cache = ExpandedCache::new(1 << 20);
-        for log in [([1; 16], 0), ([1; 16], 1), ([2; 16], 0)] {
-            for offset in [0, 5] {
-                let text = format!("{log:?} {offset}");
-                let bytes = batch(offset, text.as_bytes());
-                let first = indexed(&cache, log, &bytes);
-                assert_eq!(first.bytes(), bytes);
-                assert!(
-                    Arc::ptr_eq(&first, &indexed(&cache, log, &bytes)),
-                    "it is kept"
-                );
-            }
-        }
-        assert_eq!(offsets(&cache).len(), 6);
-        let anew = batch(0, b"anew");
-        assert_eq!(indexed(&cache, LOG, &anew).bytes(), anew);
-        assert_eq!(indexed(&cache, LOG, &anew).bytes(), anew);
-        assert_eq!(offsets(&cache).len(), 6);
-    }
-
-    #[test]
-    fn it_takes_no_more_bytes_than_it_may_and_forgets_what_was_not_wanted_for_longest() {
-        let first = batch(0, &[7; 1000]);
-        let one = ExpandedCache::new(1 << 20);
-        indexed(&one, LOG, &first);
-        let most = 3 * one.bytes() + 100;
-        let cache = ExpandedCache::new(most);
-        for offset in 0..20 {
-            indexed(&cache, LOG, &batch(offset, &[7; 1000]));
-            indexed(&cache, LOG, &first);
-            assert!(cache.bytes() <= most, "{}", cache.bytes());
-        }
-        assert_eq!(
-            offsets(&cache),
-            [0, 18, 19],
-            "the first was wanted all along"
-        );
-        indexed(&cache, LOG, &batch(30, &[7; 8000]));
-        let message = "one that is larger than the cache is not kept";
-        assert_eq!(offsets(&cache), [0, 18, 19], "{message}");
-        let none = ExpandedCache::new(0);
-        assert_eq!(indexed(&none, LOG, &first).bytes(), first);
-        assert_eq!(none.bytes(), 0);
-    }
-
-    #[test]
-    fn batches_are_found_by_any_of_their_offsets_as_far_as_they_are_kept() {
-        let cache = ExpandedCache::new(1 << 20);
-        let many: Vec<LocalRecord<'_>> = vec![(None, Some(b"v")); 10];
-        for first in [0, 10, 30] {
-            let (whole, header) = local_batch(&many, Producer::NONE, 0);
-            let header = Header {
-                base_offset: first,
-                ..header
-            };
-            let mut bytes = whole;
-            header.write(&mut bytes);
-            seal(&mut bytes);
-            indexed(&cache, LOG, &bytes);
-        }
-        let from = |offset: i64, log: LogId| {
-            let (all, _) = of(&cache, log).batches((0, offset), |_, batch| {
-                (true, Some(batch.offsets().last + 1))
-            });
-            all.iter()
-                .map(|batch| batch.offsets().first)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(from(0, LOG), [0, 10]);
-        assert_eq!(from(15, LOG), [10]);
-        assert_eq!(from(39, LOG), [30]);
-        for missing in [-1, 20, 29, 40] {
-            assert_eq!(from(missing, LOG), [], "{missing}");
-        }
-        assert_eq!(from(0, ([1; 16], 1)), [], "another log");
-        let (passing, misses) = of(&cache, LOG).batches((0, 3), |bytes, batch| {
-            (bytes == 0, (batch.offsets().first == 0).then_some(35))
-        });
-        assert_eq!(
-            (passing.len(), misses),
-            (1, false),
-            "no more than is wanted"
-        );
-        let (passing, misses) = of(&cache, LOG).batches((0, 3), |_, batch| {
-            (true, (batch.offsets().first == 0).then_some(35))
-        });
-        assert_eq!(
-            (passing.len(), misses),
-            (2, false),
-            "what is not wanted need not be there"
-        );
-        let others = ([1; 16], 1);
-        indexed(&cache, others, &batch(0, b"v"));
-        of(&cache, LOG).batches((10, 0), |_, _| (false, None));
-        assert_eq!(offsets(&cache), [19, 39, 0], "the log starts at 10");
-    }
-
-    #[test]
-    fn a_batch_is_dropped_once_all_its_records_are_delivered() {
-        let cache = ExpandedCache::new(1 << 20);
-        let many: Vec<LocalRecord<'_>> = vec![(None, Some(b"v")); 10];
-        let (bytes, _) = local_batch(&many, Producer::NONE, 0);
-        let batch = indexed(&cache, LOG, &bytes);
-        for (count, is_kept) in [(4, true), (5, true), (1, false), (1, false)] {
-            of(&cache, LOG).delivered(&batch, count);
-            assert_eq!(offsets(&cache).len(), usize::from(is_kept));
-        }
-        assert_eq!(cache.bytes(), 0);
-    }
-}
+mod tests;

@@ -92,6 +92,11 @@ impl IndexedBatch {
         self.record_bytes
     }
 
+    /// Whether it is compressed in the log.
+    pub(crate) fn is_expanded(&self) -> bool {
+        self.expanded.is_some()
+    }
+
     /// How many bytes were decompressed.
     pub(crate) fn expanded_bytes(&self) -> usize {
         self.expanded.as_ref().map_or(self.bytes.len(), Vec::len)

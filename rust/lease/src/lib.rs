@@ -24,6 +24,7 @@ use smallvec::SmallVec;
 use crate::{
     aborted::{aborted_ranges, without},
     cached::take_cached,
+    expanded::Rest,
     holding::holding,
     missing::missing,
     next::{Next, next},
@@ -427,9 +428,12 @@ fn keep<B: AsRef<[u8]>, E>(
         let bytes = part.bytes.as_ref();
         let mut ranges = holding(bytes, &part.batches, &more);
         let mut size = ranges.iter().map(Range::len).sum::<usize>();
-        let unfinished = |offsets| {
-            let count = engine.with(|engine| engine.unfinished_records(offsets));
-            count.unwrap_or(0)
+        let rest = |offsets| {
+            let rest = engine.with(|engine| Rest {
+                unfinished: engine.unfinished_records(offsets),
+                in_order: engine.is_ordered(),
+            });
+            rest.unwrap_or(Rest::NONE)
         };
         let anew = request.log_cache.and_then(|log_cache| {
             thinned(
@@ -438,7 +442,7 @@ fn keep<B: AsRef<[u8]>, E>(
                 &more,
                 log_cache,
                 &mut place.room,
-                unfinished,
+                rest,
             )
         });
         let source = match anew {

@@ -11,7 +11,7 @@ use sharecore_records::{Batches, Compression, Outline, Rewrite};
 
 use crate::{
     EXPANDED_BYTES_MAX,
-    expanded::LogCache,
+    expanded::{LogCache, Rest},
     holding::{partly, places},
     indexed::IndexedBatch,
 };
@@ -20,14 +20,14 @@ use crate::{
 const COMPRESSED_FROM: usize = 4 << 10;
 
 /// The batches that hold acquired records; those of which too little is acquired are rewritten. `None` if none is. `room`: how
-/// many more bytes may be expanded. `unfinished` returns how many offsets of a batch are not finished.
+/// many more bytes may be expanded. `rest` returns what is left to deliver of a batch.
 pub(crate) fn thinned(
     records: &[u8],
     batches: &[OffsetRange],
     acquired: &[Acquired],
     log_cache: LogCache<'_>,
     room: &mut usize,
-    unfinished: impl Fn(OffsetRange) -> i64,
+    rest: impl Fn(OffsetRange) -> Rest,
 ) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut is_anew = false;
@@ -38,7 +38,7 @@ pub(crate) fn thinned(
             0 => None,
             _ if counted(here, offsets) >= offsets.count() => None,
             _ => log_cache
-                .indexed(&records[place.clone()], offsets, room, &unfinished)
+                .indexed(&records[place.clone()], offsets, room, &rest)
                 .and_then(|batch| thin(&batch, here, log_cache)),
         };
         match anew {

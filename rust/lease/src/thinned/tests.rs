@@ -31,11 +31,16 @@ fn thinned_of(
         acquired,
         log_cache,
         &mut room.clone(),
-        OffsetRange::count,
+        Rest::all_in_order,
     );
-    let again = thinned(bytes, batches, acquired, log_cache, room, |offsets| {
-        offsets.count()
-    });
+    let again = thinned(
+        bytes,
+        batches,
+        acquired,
+        log_cache,
+        room,
+        Rest::all_in_order,
+    );
     assert!(first == again, "what was kept is as it was");
     if has_room {
         assert_cached_is_alike(bytes, batches, acquired, again.as_ref());
