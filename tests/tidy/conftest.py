@@ -22,8 +22,7 @@ def pytest_runtest_setup() -> None:
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """Forget the sources before other tests: each full collection would visit millions of nodes."""
     if nextitem is None or nextitem.path.parent != HERE:
-        for remembered in (tree.text, tree.parsed, tree.nodes):
-            remembered.cache_clear()
+        tree.forget()
         gc.collect()
         gc.freeze()  # later collections need not visit what remains
         gc.enable()

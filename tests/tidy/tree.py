@@ -24,21 +24,42 @@ def tracked() -> list[Path]:
     return [Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
 
-@cache
 def text(path: Path) -> str:
     """Read a file, by its path from the root or a whole one."""
-    return (ROOT / path).read_text()
+    return _text(ROOT / path)
 
 
-@cache
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(text(path))
+    return _parsed(ROOT / path)
 
 
-@cache
 def nodes(path: Path) -> list[ast.AST]:
     """List every node of a file; walking a tree takes longer than parsing it."""
-    return list(ast.walk(parsed(path)))
+    return _nodes(ROOT / path)
+
+
+def forget() -> None:
+    """Free all texts and trees that were read."""
+    for remembered in (_text, _parsed, _nodes):
+        remembered.cache_clear()
+
+
+# by a file's whole path, so that both of its paths have one entry
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text()
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(_text(path))
+
+
+@cache
+def _nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(_parsed(path)))
 
 
 def line_of(source: str, offset: int) -> int:

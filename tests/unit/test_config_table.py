@@ -93,6 +93,7 @@ def test_what_is_harmless_is_kafkas_default() -> None:
             assert unserved.harmless == text(facts("broker")[name]["default"]), name
 
 
+@pytest.mark.heavy
 def test_what_may_be_altered_at_run_time_may_be_so_in_kafka() -> None:
     for name, unserved in unserved_keys().items():
         if unserved.status is Status.IGNORED and name not in RATES:

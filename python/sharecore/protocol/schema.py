@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, replace
+from dataclasses import field as dataclass_field
 from functools import cache
 from typing import Any
 
@@ -76,10 +77,14 @@ class Struct:
     version: int
     flexible: bool
     fields: tuple[FieldSpec, ...]
+    _by_name: dict[str, FieldSpec] = dataclass_field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {field.name: field for field in self.fields})
 
     def field(self, name: str) -> FieldSpec | None:
         """Return the field of this name, or None when this version does not have it."""
-        return next((field for field in self.fields if field.name == name), None)
+        return self._by_name.get(name)
 
 
 @dataclass(frozen=True, slots=True)

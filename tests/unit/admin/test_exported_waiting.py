@@ -101,6 +101,7 @@ def kept_records(broker: Broker) -> int:
     return 0 if engine is None else engine.waiting_reasons(1).kept
 
 
+@pytest.mark.heavy
 def test_it_exports_what_the_brokers_metrics_say(broker: RunningBroker) -> None:
     returned = Member(broker, "returned", "t")
     assert acquired(returned.fetch(0)) == {0: [(0, 3, 1)]}

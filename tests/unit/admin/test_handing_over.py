@@ -145,6 +145,7 @@ def test_all_state_moves_and_the_group_is_gone_where_it_was(
     assert (states_of(source), states_of(target)) == (STATES, None)
 
 
+@pytest.mark.heavy
 def test_a_move_that_was_interrupted_anywhere_goes_on(brokers: tuple[RunningBroker, RunningBroker]) -> None:
     some = {place: STATES[place] for place in PLACES[:2]}
     source, target = brokers

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.harness.batches import batch
 from tests.harness.running import RunningBroker
 
@@ -56,6 +57,7 @@ def take(broker: RunningBroker) -> list[tuple[int, int, int]]:
     return found
 
 
+@pytest.mark.heavy
 def test_a_share_group_that_was_deleted_begins_anew(tmp_path: Path) -> None:
     broker = RunningBroker(tmp_path).start()
     try:

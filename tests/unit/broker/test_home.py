@@ -114,6 +114,7 @@ def test_an_answer_leases_nothing_once_another_broker_may_lead(
         broker.stop()
 
 
+@pytest.mark.heavy
 def test_a_broker_stops_while_the_bucket_is_down(
     tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

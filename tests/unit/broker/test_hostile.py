@@ -23,6 +23,7 @@ def is_well(broker: RunningBroker, topic: str) -> None:
     assert len(answer.topics[0].partitions) == 2
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api_key", sorted(SERVED), ids=lambda key: ApiKey(key).name)
 def test_senseless_requests_of_every_version(
     broker: RunningBroker, topic: str, api_key: ApiKey, caplog: pytest.LogCaptureFixture

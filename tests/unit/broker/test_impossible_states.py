@@ -40,6 +40,7 @@ def earliest(broker: RunningBroker, group: str) -> None:
     assert broker.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses[0].error_code == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "batch",
     [

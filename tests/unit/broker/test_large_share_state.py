@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.harness.running import RunningBroker
 
 from sharecore.config.share import RECORD_LOCKS_MAX
@@ -37,6 +38,7 @@ def write(broker: RunningBroker, topic_id: Any, count: int) -> None:
     ask(broker, ApiKey.WRITE_SHARE_GROUP_STATE, topic_id, 1, **state, state_batches=batches)
 
 
+@pytest.mark.heavy
 def test_state_of_any_size_is_written_and_kept(tmp_path: Path) -> None:
     broker = RunningBroker(tmp_path, SETTINGS).start()
     asked = {"name": "t", "num_partitions": 1, "replication_factor": 1}

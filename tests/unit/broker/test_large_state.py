@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.harness.clients import create_topic
 from tests.harness.running import RunningBroker
 
@@ -56,6 +57,7 @@ class Owner:
         return [tuple(each) for each in found.state_batches]
 
 
+@pytest.mark.heavy
 def test_a_snapshot_above_the_size_of_a_kafka_record_is_written_and_found_by_the_next_start(
     tmp_path: Path,
 ) -> None:

@@ -243,6 +243,7 @@ def test_a_connection_is_closed_where_a_client_would_ask_this_broker_again(lobby
     client.close()
 
 
+@pytest.mark.heavy
 def test_topics_are_followed(leader: RunningBroker, lobby: RunningLobby) -> None:
     create(leader, "later")
     until(lambda: metadata(lobby, "later").topics[0].error_code == 0)
@@ -250,6 +251,7 @@ def test_topics_are_followed(leader: RunningBroker, lobby: RunningLobby) -> None
     until(lambda: metadata(lobby, "later").topics[0].error_code != 0)
 
 
+@pytest.mark.heavy
 def test_feature_levels_are_followed(leader: RunningBroker, lobby: RunningLobby) -> None:
     assert levels(lobby) == levels(leader)
     assert update(leader, ("share.version", 1, SAFE), ("group.version", 0, SAFE)).error_code == 0
@@ -263,6 +265,7 @@ def test_a_standby_is_ready_and_says_who_leads(bucket: Path, lobby: RunningLobby
     assert found["standby"] == f"node 1 leads file://{bucket} (epoch 1)"
 
 
+@pytest.mark.heavy
 def test_the_next_leader_has_a_later_epoch_and_truncates_nothing(
     tmp_path: Path, bucket: Path, leader: RunningBroker, lobby: RunningLobby
 ) -> None:
@@ -341,6 +344,7 @@ def _described(node_id: object, **more: object) -> str:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "damaged",
     [

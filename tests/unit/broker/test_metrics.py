@@ -174,6 +174,7 @@ def test_totals_stay_when_the_leader_goes(
     assert of(after, "sharecore_share_group_lag", group, topic) == 1
 
 
+@pytest.mark.heavy
 def test_a_lock_that_runs_out_is_counted(tmp_path: Path) -> None:
     running = RunningBroker(tmp_path, SETTINGS | {
         "group.share.min.record.lock.duration.ms": "1000", "group.share.record.lock.duration.ms": "1000",

@@ -68,6 +68,7 @@ def left_by(client: Client, api: ApiKey, fields: Message) -> int:
         gc.enable()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", sorted(set(APIS) - _LOGIN), ids=lambda api: api.name)
 def test_what_a_request_took_is_free_once_it_is_answered(client: Client, api: ApiKey) -> None:
     for _, fields in requests(api, "first", 1):

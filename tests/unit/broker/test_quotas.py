@@ -69,6 +69,7 @@ def fetch(client: Client, topic: str) -> Any:
     )
 
 
+@pytest.mark.heavy
 def test_a_producer_is_told_and_waits_and_others_do_not(
     broker: RunningBroker, client: Client, topic: str
 ) -> None:
@@ -239,6 +240,7 @@ def test_limits_of_hosts_are_looked_up_beside_the_loop(
         broker.stop()
 
 
+@pytest.mark.heavy
 def test_an_address_is_slowed_down_by_its_own_quota(tmp_path: Path) -> None:
     broker = RunningBroker(tmp_path, {}).start()
     try:

@@ -227,6 +227,7 @@ def shared_secret() -> bytes:
     return b"n,,\x01auth=Bearer " + head + b"." + body + b".AAAA\x01\x01"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "message",
     [
@@ -289,6 +290,7 @@ def test_a_client_of_old_sends_bare_tokens(client: Client) -> None:
     assert may_ask(client)
 
 
+@pytest.mark.heavy
 def test_a_client_that_says_nothing_is_closed(broker: RunningBroker) -> None:
     client = connect(broker)
     began = time.monotonic()

@@ -19,6 +19,7 @@ ROUNDS = 15
 NAMES = Names("spoiled-t", uuid.UUID(int=1 << 64), "spoiled-g", "spoiled-x", "spoiled-u")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", sorted(SERVED), ids=lambda api: api.name)
 def test_frames_that_lie_end_their_own_connection_alone(
     broker: RunningBroker, api: ApiKey, caplog: pytest.LogCaptureFixture

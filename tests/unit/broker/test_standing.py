@@ -52,6 +52,7 @@ def test_a_directory_that_another_process_uses_is_refused_at_the_start(
         storage.close()
 
 
+@pytest.mark.heavy
 def test_a_standby_that_cannot_fetch_is_not_ready(
     tmp_path: Path, bucket: Path, leader: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

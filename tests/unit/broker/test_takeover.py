@@ -73,6 +73,7 @@ def _log_in(client: Client) -> int:
     return int(answer.error_code)
 
 
+@pytest.mark.heavy
 def test_a_kept_connection_reaches_the_new_leader_alone(
     tmp_path: Path, bucket: Path, leader: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_kept_connection_reaches_the_new_leader_alone(
         lobby.stop()
 
 
+@pytest.mark.heavy
 def test_clients_of_a_leader_that_stops_are_let_go_once_the_standby_leads(
     tmp_path: Path, bucket: Path, leader: RunningBroker
 ) -> None:
@@ -120,6 +122,7 @@ def test_clients_of_a_leader_that_stops_are_let_go_once_the_standby_leads(
         lobby.stop()
 
 
+@pytest.mark.heavy
 def test_a_new_leader_looks_often_until_its_predecessor_is_back(
     tmp_path: Path, bucket: Path, leader: RunningBroker
 ) -> None:
@@ -177,6 +180,7 @@ def adopted(broker: RunningBroker) -> Client:
     return Client(peer)
 
 
+@pytest.mark.heavy
 def test_a_leader_that_does_not_hear_the_bucket_serves_only_its_page(
     tmp_path: Path, bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +250,7 @@ def test_a_broker_that_stops_at_once_leaves_no_description(tmp_path: Path, bucke
     assert not (bucket / "nodes/1").exists()
 
 
+@pytest.mark.heavy
 def test_probes_are_answered_during_a_takeover(tmp_path: Path, bucket: Path, leader: RunningBroker) -> None:
     lobby = RunningLobby(tmp_path / "two", bucket, leads=SlowBackend)
     try:

@@ -221,6 +221,7 @@ def tells_the_same(asked: Asked) -> bool:
     return not (by_id and asked.api in _TELL_OF_IDS) and asked.api not in TELEMETRY
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", sorted(APIS), ids=lambda api: api.name)
 def test_nothing_but_the_request_is_read(
     broker: RunningBroker, home: Path, existing: Names, missing: Names, api: ApiKey

@@ -56,6 +56,7 @@ def test_an_address_that_is_none(address: str) -> None:
     assert "not HOST:PORT" in ended.stderr
 
 
+@pytest.mark.heavy
 def test_a_peer_that_hangs_up(silent_port: int) -> None:
     with socket.create_server(("127.0.0.1", silent_port)) as listener:
         listener.settimeout(5)

@@ -46,6 +46,7 @@ def promote(bucket: Path, *more: str) -> None:
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.heavy
 def test_without_yes_nothing_is_changed(bucket: Path, lost: Path) -> None:
     before = {path: path.read_bytes() for path in bucket.rglob("*") if path.is_file()}
     result = run("promote", f"file://{bucket}", "--node-id", 2, "--watch", 2)
@@ -56,6 +57,7 @@ def test_without_yes_nothing_is_changed(bucket: Path, lost: Path) -> None:
     assert {path: path.read_bytes() for path in bucket.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.heavy
 def test_another_node_serves_the_copy_of_a_lost_broker(tmp_path: Path, bucket: Path, lost: Path) -> None:
     promote(bucket, "--yes")
     second = home(tmp_path / "two", bucket, **{"node.id": "2"})
@@ -64,6 +66,7 @@ def test_another_node_serves_the_copy_of_a_lost_broker(tmp_path: Path, bucket: P
     assert values(tmp_path / "two") == [b"1", b"2"]
 
 
+@pytest.mark.heavy
 def test_the_lost_broker_comes_back_keeps_its_data_and_copies_no_more(bucket: Path, lost: Path) -> None:
     promote(bucket, "--yes")
     back = RunningBroker(lost, settings(bucket)).start()
@@ -80,6 +83,7 @@ def test_the_lost_broker_comes_back_keeps_its_data_and_copies_no_more(bucket: Pa
     assert values(lost) == [b"1", b"2"]
 
 
+@pytest.mark.heavy
 def test_a_waiting_standby_takes_over(tmp_path: Path, bucket: Path, lost: Path) -> None:
     waiting = RunningLobby(tmp_path / "two", bucket)
     reason = waiting.readiness()["reason"]
@@ -88,6 +92,7 @@ def test_a_waiting_standby_takes_over(tmp_path: Path, bucket: Path, lost: Path) 
     waiting.until_free()
 
 
+@pytest.mark.heavy
 def test_a_broker_that_writes_is_not_replaced(tmp_path: Path, bucket: Path) -> None:
     copied = RunningBroker(tmp_path / "one", settings(bucket)).start()
     create(copied, "jobs")

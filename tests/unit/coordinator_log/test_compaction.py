@@ -214,6 +214,7 @@ def test_large_writes_are_cut_and_answered_once() -> None:
     assert [len(batch.records) for batch in log.batches] == [3, 3, 3, 1]
 
 
+@pytest.mark.heavy
 def test_offsets_are_the_same_after_it() -> None:
     world, log = World(), MemoryLog()
     subject = Offsets(record_log(world, [log]))

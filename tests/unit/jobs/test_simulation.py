@@ -22,6 +22,7 @@ def mean_wait_ms(rate_per_ms: float, service_ms: float, servers: int) -> float:
     return last / (sum(terms) + last) / (servers / service_ms - rate_per_ms) + service_ms
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("members", "service_ms"), [(1, 8.0), (3, 20.0), (8, 60.0)])
 def test_waiting_times_are_those_of_a_queue_with_so_many_servers(members: int, service_ms: float) -> None:
     out = simulate(
@@ -39,6 +40,7 @@ def test_waiting_times_are_those_of_a_queue_with_so_many_servers(members: int, s
     assert out.utilisation == pytest.approx(0.1 * service_ms / members, rel=0.02)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("failure_rate", [0.0, 0.2])
 @pytest.mark.parametrize("poll", [1, 50])
 def test_littles_law(failure_rate: float, poll: int) -> None:
@@ -48,6 +50,7 @@ def test_littles_law(failure_rate: float, poll: int) -> None:
     assert out.backlog_mean == pytest.approx(out.arrived / 20_000 * out.latency_mean_ms, rel=0.02)
 
 
+@pytest.mark.heavy
 def test_what_fails_is_delivered_again_until_the_limit() -> None:
     rate = 0.3
     out = simulate(

@@ -212,6 +212,7 @@ def _message(field: int, content: bytes) -> bytes:
     return bytes((field << 3 | 2,)) + bytes((*length, size)) + content
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "bomb",
     [

@@ -65,6 +65,7 @@ def framed(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("buffered", [False, True])
 @given(
     bodies=st.lists(st.integers(0, 40) | st.integers(16_000, 80_000), max_size=6),

@@ -65,6 +65,7 @@ async def until(done: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
+@pytest.mark.heavy
 def test_frames_of_any_size_come_through(directory: Path) -> None:
     async def test(server: Server, port: int, context: ssl.SSLContext) -> None:
         for size in (0, 1, 100_000, 3_000_000):

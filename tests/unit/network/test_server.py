@@ -206,6 +206,7 @@ def test_what_comes_in_drops_does_not_keep_others_waiting(caplog: pytest.LogCapt
     assert "has stalled while others wait for memory" in caplog.text
 
 
+@pytest.mark.heavy
 def test_a_slow_client_is_let_be_while_nobody_waits_for_its_memory() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         slow = await connect(port)
@@ -218,6 +219,7 @@ def test_a_slow_client_is_let_be_while_nobody_waits_for_its_memory() -> None:
     serve(test, Limits(request_bytes_max=500_000, stalled_ms_max=10))
 
 
+@pytest.mark.heavy
 def test_a_request_that_waits_lets_go_of_its_bytes_and_makes_room() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         waiting = [await connect(port) for _ in range(3)]
@@ -269,6 +271,7 @@ def test_answers_that_nobody_reads_share_a_bound(caplog: pytest.LogCaptureFixtur
     assert "bytes of answers while others wait for memory" in caplog.text
 
 
+@pytest.mark.heavy
 def test_a_client_that_does_not_read_is_not_read_from() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         streams = await asyncio.open_connection("127.0.0.1", port, limit=1)

@@ -100,6 +100,7 @@ def test_a_group_is_reset_as_planned_and_deleted(running: RunningBroker, browser
     assert browser.post("/api/delete-group", {"group": "workers", "confirm": "workers"}).status == 404
 
 
+@pytest.mark.heavy
 @everyone
 def test_a_group_is_paused_and_resumed(running: RunningBroker, browser: Browser) -> None:
     settle(running)

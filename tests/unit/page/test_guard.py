@@ -157,6 +157,7 @@ def test_streams_of_a_user_are_bounded_and_end_with_the_session(
         alice.look("/api/groups")
 
 
+@pytest.mark.heavy
 def test_names_may_be_added_and_sessions_end_by_themselves(tmp_path: Path) -> None:
     more = {"sharecore.page.hosts": "queues.example", "sharecore.page.session.idle.ms": "1000"}
     running = start(tmp_path, SECURED | more)
@@ -172,6 +173,7 @@ def test_names_may_be_added_and_sessions_end_by_themselves(tmp_path: Path) -> No
         running.stop()
 
 
+@pytest.mark.heavy
 def test_connections_of_the_page_have_bounds(tmp_path: Path) -> None:
     bounds = {
         "sharecore.page.connections.max": "8",
@@ -213,6 +215,7 @@ def connected(browser: Browser) -> Iterator[socket.socket]:
         yield connection
 
 
+@pytest.mark.heavy
 def test_wrong_logins_keep_no_right_one_out(secured: RunningBroker) -> None:
     ports = secured.broker.page_port
 

@@ -63,6 +63,7 @@ def test_without_a_login_nothing_is_told(browser: Browser) -> None:
         assert browser.post(f"/api/{path}", {"group": "workers", "confirm": "workers"}).status == 401
 
 
+@pytest.mark.heavy
 def test_credentials_that_are_wrong(browser: Browser) -> None:
     answer = browser.login("alice", "of-bob")
     assert (answer.status, "set-cookie" in answer.headers) == (401, False)

@@ -123,6 +123,7 @@ def without_default_structs(value: Any, struct: schema.Struct) -> Any:
     return value
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("key", sorted(index.api_key_map), ids=lambda key: index.api_key_map[key])
 def test_every_version_reads_and_writes_what_kio_does(key: int) -> None:
     rnd = random.Random(key)

@@ -61,6 +61,7 @@ def test_a_changed_quota_counts_at_once(tmp_path: Path) -> None:
     kept(tmp_path, test)
 
 
+@pytest.mark.heavy
 def test_strangers_without_end_take_no_memory_without_end(tmp_path: Path) -> None:
     async def test(quotas: ClientQuotas) -> None:
         every = entity_of([("user", None), ("client-id", None)])

@@ -137,6 +137,7 @@ def _allowed(
     return not denied and any(acl.permission == Permission.ALLOW and acl.operation in implied for acl in mine)
 
 
+@pytest.mark.heavy
 @given(
     entries=_ACLS,
     gone=st.sets(st.integers(0, 7)),

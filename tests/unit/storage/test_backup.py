@@ -75,6 +75,7 @@ def end_of(path: Path) -> int:
         store.close()
 
 
+@pytest.mark.heavy
 def test_copies_of_a_busy_store_are_whole_and_hold_what_was_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,6 +170,7 @@ def kept(storage: Storage, *, once: bool = False) -> Reader:
     return asyncio.run(main())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "bounds",
     [
@@ -211,6 +212,7 @@ def test_nobody_is_told_of_a_read_once_the_storage_is_closed(storage: Storage) -
     assert told == []
 
 
+@pytest.mark.heavy
 def test_an_error_of_the_disk_shows_where_the_records_are_read(storage: Storage, tmp_path: Path) -> None:
     log = log_of(storage)
     for file in tmp_path.glob("*.journal"):

@@ -152,6 +152,7 @@ def test_bench_inside_rust(steady: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "--through python" in capsys.readouterr().err
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("engine", ["rust", "reference"])
 def test_bench_through_python(engine: str, steady: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (

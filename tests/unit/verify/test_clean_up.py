@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from tests.harness.running import RunningBroker
 
 from sharecore.admin.topics import TopicAdmin
 from sharecore.verify.workload.run import _delete_again
 
 
+@pytest.mark.heavy
 def test_topics_that_come_back_are_deleted_again(tmp_path: Path) -> None:
     broker = RunningBroker(tmp_path / "data").start()
 

@@ -45,6 +45,7 @@ def test_nothing_is_found_in_a_clean_history(
     assert result.unchecked == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", MUTATIONS)
 @quick
 @given(seed=SEEDS, committed=st.booleans())

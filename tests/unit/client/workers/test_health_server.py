@@ -57,6 +57,7 @@ def test_another_path_names_those_that_there_are(server: HealthServer) -> None:
     assert "/livez /healthz /readyz /metrics" in refused.value.read().decode()
 
 
+@pytest.mark.heavy
 def test_connections_that_ask_nothing_keep_nobody_out(server: HealthServer) -> None:
     idle = [socket.create_connection(("127.0.0.1", server.address[1])) for _ in range(40)]
     for each in idle:

@@ -52,6 +52,7 @@ async def test_never_more_at_once_than_is_allowed_and_locks_are_kept() -> None:
     assert handle.counts == {"accepted": 12}
 
 
+@pytest.mark.heavy
 @in_virtual_time
 async def test_an_outage_of_15_minutes_uses_up_no_delivery(events: Events) -> None:
     """All defaults: failed jobs are retried, and done within a minute after the outage."""

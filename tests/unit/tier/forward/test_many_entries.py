@@ -72,6 +72,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[Turns]:
     return taken
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("rights", [Denying(), Allowing()], ids=["no rights", "all rights"])
 @pytest.mark.parametrize(
     ("api", "path"), [*_LISTS.items(), *_PARTITIONS.items()], ids=lambda each: getattr(each, "name", each)

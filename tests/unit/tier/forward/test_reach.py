@@ -119,6 +119,7 @@ def test_every_field_of_every_api_that_is_forwarded_has_a_meaning() -> None:
     assert found == {api: meaning.paths() for api, meaning in MEANINGS.items()}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("api", "version"), CASES, ids=lambda each: getattr(each, "name", each))
 @in_virtual_time
 async def test_nothing_of_the_tier_reaches_the_cluster(api: ApiKey, version: int) -> None:
