@@ -55,6 +55,9 @@ bench-bucket: .venv-bucket/.installed build/go/versitygw jars ## a home in a buc
 	VERSITYGW=$(CURDIR)/build/go/versitygw SHARECORE=$(CURDIR)/.venv-bucket/bin/sharecore \
 		.venv-bucket/bin/python -m benches.bucket $(ARGS)
 
+bench-bucket-day: .venv-test/.installed ## what an idle home costs: requests and objects of a simulated day, with and without a standby (a minute; ARGS="--hours 48")
+	$(BIN)/python -m benches.bucket.day $(ARGS)
+
 build/go/queue-rivals: $(wildcard benches/queues/rivals/*)
 	@.ci/need go
 	cd benches/queues/rivals && go build -o $(CURDIR)/$@ .

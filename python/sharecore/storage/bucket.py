@@ -283,8 +283,9 @@ _LOOKS_AN_HOUR = 3600
 _BEATS_AN_HOUR = 1800
 """Journal objects of a home that is idle."""
 _GETS_AN_OBJECT = 2
-"""A look reads the object behind the newest one, and one more for each that it finds, and one ahead."""
-_LISTS_AN_HOUR = 120
+"""A look reads the object behind the newest one, and, if that is no heartbeat, one more for each that it
+finds and one ahead."""
+_LISTS_AN_HOUR = 30
 """Lists of the brokers by each broker of a home."""
 _CREATE_DOLLARS = 5.0 / 1e6
 _GB_MONTH_DOLLARS = 0.023
@@ -377,7 +378,8 @@ class Contents:
         """
         stored = self.bytes / 1e9 * _GB_MONTH_DOLLARS / _HOURS_A_MONTH
         looks = _LOOKS_AN_HOUR * (4 if self.copied_last_hour > _BEATS_AN_HOUR else 1)
-        gets = len(self.standbys) * (looks + _GETS_AN_OBJECT * self.copied_last_hour)
+        written = max(0, self.copied_last_hour - _BEATS_AN_HOUR)
+        gets = len(self.standbys) * (looks + _GETS_AN_OBJECT * written)
         lists = (1 + len(self.standbys)) * _LISTS_AN_HOUR * _CREATE_DOLLARS if self.is_home else 0.0
         return self.copied_last_hour * _CREATE_DOLLARS + gets * _GET_DOLLARS + lists + stored
 

@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_bucket::{Answer, Bucket, What, list_all, names};
+use sharecore_bucket::{Answer, Bucket, What, names};
 use sharecore_bucket_io::Transport;
 
 use crate::bucket::settings;
 
-/// Limits on reading `nodes/`, where anybody with access to the bucket can write.
+/// The limit on reading an object below `nodes/`, where anybody with access to the bucket can write.
 const NODE_BYTES_MAX: u64 = 64 << 10;
-const NODES_MAX: usize = 1000;
 
 /// The objects in which the brokers of a home describe themselves.
 #[pyclass(name = "HomeNodes", module = "sharecore._core", frozen)]
@@ -89,16 +88,19 @@ impl PyHomeNodes {
 
 /// Return node ids and bodies of the objects below `nodes/`, ignoring objects that no broker wrote.
 fn nodes(bucket: &mut dyn Bucket) -> Result<Vec<(i32, Vec<u8>)>, String> {
-    let page = |what| match bucket.ask(what) {
-        Answer::Names(page) => Ok(page),
-        Answer::Unknown(why) => Err(format!("list {}: {why}", names::NODES)),
-        _ => Ok(Vec::new()),
+    // each broker asks again and again, and a list costs as much as a write: one page has all brokers
+    let page = match bucket.ask(What::List {
+        prefix: names::NODES.into(),
+        after: None,
+    }) {
+        Answer::Names(page) => page,
+        Answer::Unknown(why) => return Err(format!("list {}: {why}", names::NODES)),
+        _ => Vec::new(),
     };
-    let named: Vec<i32> = list_all(names::NODES, page)?
+    let named: Vec<i32> = page
         .iter()
         .filter(|(_, bytes)| *bytes <= NODE_BYTES_MAX)
         .filter_map(|(name, _)| names::parse_node(name))
-        .take(NODES_MAX)
         .collect();
     let whats = named.iter().map(|node| What::Get {
         name: names::node(*node),

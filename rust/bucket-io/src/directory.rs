@@ -14,13 +14,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use sharecore_bucket::{Answer, What};
+use sharecore_bucket::{Answer, PAGE_MIN, What};
 
 use crate::transport::Request;
 
 /// How many requests run at once.
 const THREADS: usize = 4;
 const PAGE: usize = 1000;
+const _: () = assert!(PAGE >= PAGE_MIN);
 /// Name prefix of incomplete files.
 const PART: &str = ".part-";
 

@@ -40,7 +40,7 @@ pub enum What {
         range: Option<Range<u64>>,
     },
     /// List objects whose names begin with `prefix` (a plain prefix: it need not end at a slash), in name order.
-    /// `Names` or `Unknown`. A page may hold any number of names; an empty page is the last one.
+    /// `Names` or `Unknown`. A page of fewer than [`PAGE_MIN`] names is the last one.
     List {
         /// The name prefix.
         prefix: String,
@@ -53,6 +53,10 @@ pub enum What {
         name: String,
     },
 }
+
+/// A page of a list has at least so many names, unless it is the last one: so a short list is one request, which costs as
+/// much as a write.
+pub const PAGE_MIN: usize = 100;
 
 impl What {
     /// The kind of request, as in metrics.
@@ -125,10 +129,11 @@ pub fn list_all<E>(
             prefix: prefix.into(),
             after: found.last().map(|(name, _)| name.clone()),
         })?;
-        if more.is_empty() {
+        let is_last = more.len() < PAGE_MIN;
+        found.extend(more);
+        if is_last {
             return Ok(found);
         }
-        found.extend(more);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::call::{Answer, Body, Bucket, What};
+use crate::call::{Answer, Body, Bucket, PAGE_MIN, What};
 
-/// Names per page of a list; small, so that tests need several pages.
-const PAGE: usize = 100;
+/// Names per page of a list; few, so that tests need several pages.
+const PAGE: usize = PAGE_MIN;
 
 /// A bucket in memory that answers at once and correctly; network simulations lose, delay and repeat calls and answers
 /// outside of it.

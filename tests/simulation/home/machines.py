@@ -30,23 +30,11 @@ if TYPE_CHECKING:
     from tests.simulation.home.world import HomeWorld
 
 FIRST_PORT = 9200
-_SEGMENT_BYTES = 24 << 10
-_CACHE_BYTES = 32 << 10
 _SLOW_DISK_S = 0.002
 _LOOK_S = 0.01
 _WAIT_S = 0.02
 _RESTART_S = 1.0
 """A supervisor starts a process again after so long."""
-_SETTINGS = {
-    "sharecore.durability": "bucket",
-    "sharecore.bucket.url": "file:///bucket",
-    "offsets.topic.num.partitions": "2",
-    "share.coordinator.state.topic.num.partitions": "2",
-    "transaction.state.log.num.partitions": "2",
-    "group.share.min.record.lock.duration.ms": "1000",
-    "log.retention.check.interval.ms": "20000",
-    "log.cleaner.backoff.ms": "15000",
-}
 
 
 class HomeProcess(Paced):
@@ -157,7 +145,6 @@ class HomeMachine(DiskSteps):
         self._outside = copy_context()
         self._config = BrokerConfig.from_properties(
             {
-                **_SETTINGS,
                 **settings,
                 "log.dirs": str(directory),
                 "node.id": str(number),
@@ -341,11 +328,9 @@ class HomeMachine(DiskSteps):
                 cluster_id=copy.cluster_id,
                 node_id=copy.node_id,
                 writer=chance.randbytes(16),
-                segment_bytes=_SEGMENT_BYTES,
-                cache_bytes=_CACHE_BYTES,
                 staging_bytes=options.staging_bytes,
                 cache=self.world.cache_of(self),
-                **self.world.copy_options,
+                **self.world.store_options,
             )
             self._due_at = 0.0
             store.set_pump(self._wait_a_little)

@@ -41,6 +41,16 @@ _ACTORS_END_S = 240.0
 _LOOK_S = 0.05
 _PRUNE_RECORDS = 100
 """With a bound: share state is pruned after so many records, so that segments may leave the disk."""
+_SETTINGS = {
+    "sharecore.durability": "bucket",
+    "sharecore.bucket.url": "file:///bucket",
+    "offsets.topic.num.partitions": "2",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "log.retention.check.interval.ms": "20000",
+    "log.cleaner.backoff.ms": "15000",
+}
 _ANSWER_S = 1.0
 """An answer is written so long before it is sent, at most."""
 
@@ -54,7 +64,7 @@ class HomeWorld:
         groups: share groups, with their isolation level.
         machines: all of them; they start as standbys.
         bucket: what they share.
-        copy_options: of each store's copy.
+        store_options: of each store.
         bootstrap: where clients begin.
     """
 
@@ -79,14 +89,16 @@ class HomeWorld:
         chance = self.chance("settings")
         self.groups = {f"group-{i}": chance.choice(["read_committed", "read_uncommitted"]) for i in range(2)}
         self.topics = {"first": 2, "second": 1, "compacted": 1, "short": 1}
-        settings = {
+        settings = _SETTINGS | {
             "group.share.record.lock.duration.ms": str(LOCK_MS),
             "group.share.delivery.count.limit": str(LIMIT),
             "group.share.partition.max.record.locks": str(chance.choice([100, 200, 2000])),
             "share.coordinator.snapshot.update.records.per.snapshot": str(chance.choice([0, 5, 500])),
             "share.coordinator.append.linger.ms": str(chance.choice([-1, 0, 5])),
         }
-        self.copy_options: dict[str, int] = {
+        self.store_options: dict[str, int] = {
+            "segment_bytes": 24 << 10,
+            "cache_bytes": 32 << 10,
             "object_bytes": chance.choice([2_000, 20_000]),
             "part_bytes": 6_000,
             "objects_max": 20,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("sharecore.broker")
 
 _READ_MS = 30_000
+_REST_MS = 120_000
+"""The pause once nothing has changed for a while: a list costs as much as a write."""
 _RETRY_MS = 1000
 """The pause while the leader has not described itself, or the one before has not come back."""
 _EXPECTED_MS = 600_000
@@ -73,20 +75,21 @@ class HomeNodes:
         self._announced_ms: float | None = None
         self._former: int | None = None
         self._has_taken_over = False
-        self._began_ms = 0
+        self._began_ms = self._changed_ms = 0
         self._looked = asyncio.Event()
         self._announcing: asyncio.Future[None] | None = None
         self._rounds = Periodic(self._round, self._pause_ms, "the look at the brokers of the home")
 
     def start(self, former: int | None = None) -> None:
-        """Describe this broker, and read of the others now and every 30 s; nothing waits for the bucket.
+        """Describe this broker, and read of the others now and every 30 s, or 2 minutes if nothing changes;
+        nothing waits for the bucket.
 
         Args:
             former: a broker that has ended, whose description is removed.
         """
         self._former = former
         self._has_taken_over = former is not None
-        self._began_ms = self._clock.monotonic_ms()
+        self._began_ms = self._changed_ms = self._clock.monotonic_ms()
         self._rounds.start()
 
     async def looked(self) -> None:
@@ -109,7 +112,10 @@ class HomeNodes:
             return 0
         leader = self._leader()
         is_known = leader in (NOBODY, self._node_id) or any(each.node_id == leader for each in self._others)
-        return _READ_MS if is_known and not self._expects_another() else _RETRY_MS
+        if not is_known or self._expects_another():
+            return _RETRY_MS
+        is_lately = self._clock.monotonic_ms() < self._changed_ms + _EXPECTED_MS
+        return _READ_MS if is_lately else _REST_MS
 
     def _expects_another(self) -> bool:
         """Whether to look often, as the former leader may come back, which clients should know at once."""
@@ -160,7 +166,10 @@ class HomeNodes:
         found = [each for node_body in bodies if (each := decode_described(*node_body)) is not None]
         # clients would keep trying a broker that has ended
         gone = (self._node_id, self._former)
-        self._others = [each for each in found if each.node_id not in gone]
+        others = [each for each in found if each.node_id not in gone]
+        if _epochs(others) != _epochs(self._others):
+            self._changed_ms = self._clock.monotonic_ms()
+        self._others = others
         return found
 
     @property
@@ -212,6 +221,10 @@ class HomeNodes:
             for each in self._current()
             if listener in each.listeners
         ]
+
+
+def _epochs(nodes: list[Described]) -> dict[int, int]:
+    return {each.node_id: each.epoch for each in nodes}
 
 
 def leader_epoch(catalog: Catalog) -> int:

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
-use sharecore_bucket::{Answer, Body, What};
+use sharecore_bucket::{Answer, Body, PAGE_MIN, What};
 
 use super::answer::{Failure, failure};
 use super::connect::Store;
@@ -19,6 +19,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const BYTES_PER_SECOND_MIN: usize = 256 << 10;
 /// Names per page of a list, as in S3.
 const PAGE: usize = 1000;
+const _: () = assert!(PAGE >= PAGE_MIN);
 
 /// The objects below a prefix.
 #[derive(Clone)]

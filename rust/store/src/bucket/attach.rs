@@ -7,8 +7,8 @@ mod base;
 use std::{collections::BTreeMap, sync::Arc};
 
 use sharecore_bucket::{
-    Answer, Call, Checkpoint, Claimant, Claimed, Claiming, FOREIGN_HOME, Frames, Retried, What,
-    counted, home, names, read_home,
+    Answer, Call, Checkpoint, Claimant, Claimed, Claiming, FOREIGN_HOME, Frames, PAGE_MIN, Retried,
+    What, counted, home, names, read_home,
 };
 
 use ahead::{Ahead, get};
@@ -274,7 +274,7 @@ impl Attach {
             let what = "objects in checkpoints/ are from another program. Use another prefix";
             return Attached::Refused(what.into());
         }
-        if !page.is_empty() {
+        if page.len() >= PAGE_MIN {
             self.phase = Phase::List(found, damage);
             return Attached::Not;
         }

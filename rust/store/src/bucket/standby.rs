@@ -160,7 +160,7 @@ impl Standby {
             Some(walk) => walk,
             None => self.begin(bucket)?,
         };
-        let mut ahead = 1;
+        let (mut ahead, mut is_beat) = (1, false);
         'walk: loop {
             let first = walk.place;
             let objects = match read(bucket, first, ahead) {
@@ -177,8 +177,12 @@ impl Standby {
                     let Some(bytes) = bytes else { break 'walk };
                     self.read_ahead.note(bytes.len());
                     // what is damaged is read anew from the newest checkpoint by the next look
-                    self.pass(&mut walk, &bytes)?;
+                    is_beat = self.pass(&mut walk, &bytes)?;
                 }
+            }
+            // a beat says that nothing else was written lately: the next look is soon enough for what follows
+            if is_beat && ahead == 1 && self.leader != self.node && walk.window == HOME_WINDOW {
+                break;
             }
             ahead = (ahead * 2).min(self.read_ahead.objects());
         }
@@ -222,11 +226,11 @@ impl Standby {
         Ok(led)
     }
 
-    /// Pass the next object.
-    fn pass(&mut self, walk: &mut Walk, bytes: &[u8]) -> Result<(), String> {
+    /// Pass the next object, and return whether it is a beat.
+    fn pass(&mut self, walk: &mut Walk, bytes: &[u8]) -> Result<bool, String> {
         let name = walk.name();
         let place = walk.place;
-        let step = walk.take(bytes)?;
+        let (step, mut is_beat) = (walk.take(bytes)?, false);
         if let Some(cache) = &self.cache {
             cache.add(place, bytes);
         }
@@ -237,7 +241,10 @@ impl Standby {
                 self.is_released = false;
                 self.is_baseless |= claim.is_base;
             }
-            Step::Mark(header) => self.is_released = header.kind == Kind::Release,
+            Step::Mark(header) => {
+                self.is_released = header.kind == Kind::Release;
+                is_beat = !self.is_released;
+            }
             Step::Frames(header, frames) => {
                 self.is_released = false;
                 self.segment = header.frames.segment;
@@ -246,7 +253,7 @@ impl Standby {
             }
         }
         self.free_since_ms = None;
-        Ok(())
+        Ok(is_beat)
     }
 
     /// Return the walk from the newest checkpoint, and learn who leads there.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use sharecore_bucket::{
-    Answer, Checkpoint, Segment, What, counted, kept, may_be_swept,
+    Answer, Checkpoint, PAGE_MIN, Segment, What, counted, kept, may_be_swept,
     mistakes::{Mistake, planted},
     names,
 };
@@ -19,6 +19,16 @@ struct Known {
     ms: i64,
     claims: Vec<u64>,
     named: Vec<Segment>,
+    frame: u64,
+    /// Whether it lists the objects since the checkpoint before it, and when each was created.
+    has_folded: bool,
+}
+
+impl Known {
+    /// Whether it restarts the journal, and says nothing about what was written since the checkpoint before it.
+    fn restarts(&self, before: &Self) -> bool {
+        !self.has_folded && self.frame != before.frame
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +54,7 @@ pub(super) struct Sweep {
     known: BTreeMap<(u64, u32), Known>,
     /// Segments that checkpoints and pins name.
     named: BTreeSet<Segment>,
-    /// The place of the oldest kept checkpoint, and the claims before it.
+    /// The place before which no object is needed, and the claims before it.
     floor: (u64, Vec<u64>),
     /// The newest checkpoint, and its epoch, which is ours.
     newest: (u64, u32),
@@ -119,16 +129,14 @@ impl Sweep {
     pub(super) fn answer(&mut self, answer: &Answer) -> Result<(), String> {
         match answer {
             Answer::Names(page) => {
-                if let Some((last, _)) = page.last() {
-                    self.after = Some(last.clone());
-                    for (name, _) in page {
-                        self.listed(name);
-                    }
-                    let floor = names::journal(self.floor.0);
-                    if self.phase == Phase::Journal && *last >= floor {
-                        self.phase = Phase::Idle;
-                    }
-                } else {
+                for (name, _) in page {
+                    self.listed(name);
+                }
+                self.after = page.last().map(|(name, _)| name.clone());
+                let floor = names::journal(self.floor.0);
+                if self.phase == Phase::Journal && self.after.as_ref() >= Some(&floor) {
+                    self.phase = Phase::Idle;
+                } else if page.len() < PAGE_MIN {
                     self.end_of_list();
                 }
             }
@@ -143,6 +151,8 @@ impl Sweep {
                     let known = Known {
                         ms: checkpoint.usable_ms,
                         named: checkpoint.named().collect(),
+                        frame: checkpoint.frame,
+                        has_folded: !checkpoint.folded.is_empty(),
                         claims: checkpoint.claims,
                     };
                     self.known.insert(key, known);
@@ -218,6 +228,17 @@ impl Sweep {
         }
     }
 
+    /// The place before which no restore reads objects: the checkpoint before the newest, which may be damaged. Earlier
+    /// states are restored from segments and the lists in checkpoints, except before a restart of the journal.
+    fn unneeded(&self) -> (u64, Vec<u64>) {
+        let kept: Vec<_> = self.known.iter().collect();
+        let before = kept.len().saturating_sub(2);
+        let mut pairs = kept.iter().zip(kept.iter().skip(1));
+        let restart = pairs.position(|((_, one), (_, next))| next.restarts(one));
+        let floor = kept.get(restart.unwrap_or(before).min(before));
+        floor.map_or_else(<_>::default, |(key, known)| (key.0, known.claims.clone()))
+    }
+
     fn end_of_reading(&mut self) {
         match self.phase {
             // an outdated list: checkpoints missing from it may name segments that seem useless
@@ -237,9 +258,7 @@ impl Sweep {
                         self.deletes.push_back(names::checkpoint(key.0, key.1));
                     }
                 }
-                let oldest = self.known.iter().next();
-                let oldest = oldest.map(|(key, known)| (key.0, known.claims.clone()));
-                self.floor = oldest.unwrap_or_default();
+                self.floor = self.unneeded();
                 self.enter(Phase::Pins);
             }
             Phase::Pins => self.enter(Phase::Segments),

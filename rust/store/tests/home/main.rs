@@ -6,6 +6,7 @@ mod bounded;
 mod common;
 mod files;
 mod hanging;
+mod idle;
 mod network;
 mod pair;
 mod standby;

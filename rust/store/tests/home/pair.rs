@@ -485,7 +485,7 @@ fn two_never_lease_at_once_and_who_is_alone_leads_soon() {
 #[test]
 fn mistakes_of_time_are_found() {
     for (mistake, seeds, events) in [
-        (Mistake::LeaseFromAnswer, 35..50, EVENTS),
+        (Mistake::LeaseFromAnswer, 75..90, EVENTS),
         // it takes an outage, from which the standby returns first
         (Mistake::SilenceOverFailures, 0..100, 100),
     ] {
