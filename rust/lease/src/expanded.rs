@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sharecore_engine::{Bug, OffsetRange, is_planted};
-use sharecore_records::{Batches, layout::checksum};
+use sharecore_records::{Batch, Batches, Compression, layout::checksum};
 
 use crate::indexed::IndexedBatch;
 
@@ -28,6 +28,16 @@ pub(crate) struct Rest {
     pub(crate) unfinished: i64,
     /// Whether they are delivered in an order, a few at a time: soon, and often.
     pub(crate) in_order: bool,
+    /// Whether some can be acquired now.
+    pub(crate) has_ready: bool,
+}
+
+/// A batch of which a part is delivered.
+pub(crate) enum Found<'a> {
+    /// It is cached.
+    Kept(Arc<IndexedBatch>),
+    /// It is not worth a place in the cache.
+    Once(Batch<'a>),
 }
 
 impl Rest {
@@ -35,6 +45,7 @@ impl Rest {
     pub(crate) const NONE: Self = Self {
         unfinished: 0,
         in_order: false,
+        has_ready: false,
     };
 
     /// All offsets, in an order.
@@ -43,6 +54,7 @@ impl Rest {
         Self {
             unfinished: offsets.count(),
             in_order: true,
+            has_ready: true,
         }
     }
 }
@@ -127,32 +139,37 @@ impl LogCache<'_> {
     }
 
     /// A batch with an index of its records, which is cached; `None` if it cannot be read, or contradicts its header.
-    /// `room` shrinks by what is expanded.
-    pub(crate) fn indexed(
+    /// One that is cheap to read again is left alone if nothing else of it can be acquired now. `room` shrinks by what is
+    /// expanded.
+    pub(crate) fn indexed<'b>(
         &self,
-        bytes: &[u8],
+        bytes: &'b [u8],
         offsets: OffsetRange,
         room: &mut usize,
         rest: impl FnOnce(OffsetRange) -> Rest,
-    ) -> Option<Arc<IndexedBatch>> {
+    ) -> Option<Found<'b>> {
         let batch = Batches::new(bytes).next()?;
         let (place, checksum) = (self.place(offsets.last), checksum(bytes));
         if let Some(found) = self.cache.with(|entries| entries.find(place, checksum)) {
-            return Some(found);
+            return Some(Found::Kept(found));
+        }
+        let rest = rest(offsets);
+        let is_cheap = !rest.in_order && batch.header.compression() == Ok(Compression::None);
+        if is_cheap && !rest.has_ready {
+            return Some(Found::Once(batch));
         }
         let batch = Arc::new(IndexedBatch::new(&batch, offsets)?);
         *room = room.saturating_sub(batch.expanded_bytes());
-        let rest = rest(offsets);
         let entry = Entry {
             checksum,
             left: rest.unfinished,
-            is_cheap: !rest.in_order && !batch.is_expanded(),
+            is_cheap,
             batch: batch.clone(),
             used: 0,
         };
         let most = self.cache.bytes_max;
         self.cache.with(|entries| entries.keep(place, entry, most));
-        Some(batch)
+        Some(Found::Kept(batch))
     }
 
     /// Whether a cached batch has this offset.

@@ -1,5 +1,7 @@
 //! A record batch whose records can be found by their offsets.
 
+use std::borrow::Cow;
+
 use sharecore_engine::{Acquired, OffsetRange};
 use sharecore_records::{Batch, Header, Outline};
 
@@ -28,40 +30,50 @@ struct Place {
     size: u32,
 }
 
+/// Passes each record of a batch, and where it starts, to `see`; returns the decompressed records. `None` if the batch is
+/// damaged, expands too far, has no records for clients, or contradicts its header: then some may have been passed.
+pub(crate) fn outlined<'a>(
+    batch: &Batch<'a>,
+    offsets: OffsetRange,
+    mut see: impl FnMut(Outline<'_>, usize),
+) -> Option<Cow<'a, [u8]>> {
+    if batch.header.is_control() || !is_trusted(offsets, batch.bytes().len()) {
+        return None;
+    }
+    let expanded = batch.expand(EXPANDED_BYTES_MAX).ok()?;
+    let (mut is_in_order, mut next) = (true, offsets.first);
+    let begin = expanded.as_ptr() as usize;
+    let walked = batch.records(&expanded).outlines(|record| {
+        is_in_order &= (next..=offsets.last).contains(&record.offset);
+        next = record.offset.saturating_add(1);
+        see(record, record.bytes.as_ptr() as usize - begin);
+    });
+    (walked.is_ok() && is_in_order).then_some(expanded)
+}
+
 impl IndexedBatch {
-    /// Expands a batch. `None` if it is damaged, expands too far, has no records for clients, or contradicts its header.
+    /// Expands a batch; `None` as of [`outlined`].
     pub(crate) fn new(batch: &Batch<'_>, offsets: OffsetRange) -> Option<Self> {
-        let header = batch.header;
-        if header.is_control() || !is_trusted(offsets, batch.bytes().len()) {
-            return None;
-        }
-        let expanded = batch.expand(EXPANDED_BYTES_MAX).ok()?;
-        let count = i64::from(header.count).clamp(0, offsets.count());
-        let mut records = Vec::with_capacity(usize::try_from(count).ok()?.min(expanded.len()));
-        let (mut record_bytes, mut is_in_order, mut next) = (0, true, offsets.first);
-        let walked = batch.records(&expanded).outlines(|record| {
-            is_in_order &= (next..=offsets.last).contains(&record.offset);
-            next = record.offset.saturating_add(1);
+        let count = i64::from(batch.header.count).clamp(0, offsets.count());
+        let mut records = Vec::with_capacity(usize::try_from(count).ok()?.min(batch.bytes().len()));
+        let mut record_bytes = 0;
+        let expanded = outlined(batch, offsets, |record, start| {
             record_bytes += record.bytes.len();
-            let start = record.bytes.as_ptr() as usize - expanded.as_ptr() as usize;
             records.push(Place {
                 offset: record.offset,
                 timestamp: record.timestamp,
                 start: start as u32,
                 size: record.bytes.len() as u32,
             });
-        });
-        if walked.is_err() || !is_in_order {
-            return None;
-        }
+        })?;
         debug_assert!(u32::try_from(expanded.len()).is_ok(), "places have 32 bits");
         Some(Self {
             offsets,
-            header,
+            header: batch.header,
             bytes: batch.bytes().to_vec(),
             expanded: match expanded {
-                std::borrow::Cow::Borrowed(_) => None,
-                std::borrow::Cow::Owned(bytes) => Some(bytes),
+                Cow::Borrowed(_) => None,
+                Cow::Owned(bytes) => Some(bytes),
             },
             records,
             record_bytes,
@@ -90,11 +102,6 @@ impl IndexedBatch {
     /// The bytes of all its records.
     pub(crate) fn record_bytes(&self) -> usize {
         self.record_bytes
-    }
-
-    /// Whether it is compressed in the log.
-    pub(crate) fn is_expanded(&self) -> bool {
-        self.expanded.is_some()
     }
 
     /// How many bytes were decompressed.

@@ -428,10 +428,13 @@ fn keep<B: AsRef<[u8]>, E>(
         let bytes = part.bytes.as_ref();
         let mut ranges = holding(bytes, &part.batches, &more);
         let mut size = ranges.iter().map(Range::len).sum::<usize>();
-        let rest = |offsets| {
+        let rest = |offsets: OffsetRange| {
             let rest = engine.with(|engine| Rest {
                 unfinished: engine.unfinished_records(offsets),
                 in_order: engine.is_ordered(),
+                has_ready: engine
+                    .next_ready_from(offsets.first)
+                    .is_some_and(|next| next <= offsets.last),
             });
             rest.unwrap_or(Rest::NONE)
         };

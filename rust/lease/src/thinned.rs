@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use sharecore_engine::{Acquired, Bug, OffsetRange, is_planted};
-use sharecore_records::{Batches, Compression, Outline, Rewrite};
+use sharecore_records::{Batch, Batches, Compression, Header, Outline, Rewrite};
 
 use crate::{
     EXPANDED_BYTES_MAX,
-    expanded::{LogCache, Rest},
+    expanded::{Found, LogCache, Rest},
     holding::{partly, places},
-    indexed::IndexedBatch,
+    indexed::{IndexedBatch, outlined},
 };
 
 /// Smaller records are not compressed.
@@ -37,9 +37,11 @@ pub(crate) fn thinned(
         let anew = match *room {
             0 => None,
             _ if counted(here, offsets) >= offsets.count() => None,
-            _ => log_cache
-                .indexed(&records[place.clone()], offsets, room, &rest)
-                .and_then(|batch| thin(&batch, here, log_cache)),
+            _ => match log_cache.indexed(&records[place.clone()], offsets, room, &rest) {
+                Some(Found::Kept(batch)) => thin(&batch, here, log_cache),
+                Some(Found::Once(batch)) => thin_once(&batch, offsets, here, room),
+                None => None,
+            },
         };
         match anew {
             None if is_anew => out.extend_from_slice(&records[place]),
@@ -84,14 +86,53 @@ fn counted(acquired: &[Acquired], offsets: OffsetRange) -> i64 {
 
 /// One batch with only its acquired records; `None` if they are most of it.
 fn thin(batch: &IndexedBatch, acquired: &[Acquired], log_cache: LogCache<'_>) -> Option<Vec<u8>> {
-    let mut kept = batch.records_in(acquired);
     log_cache.delivered(batch, counted(acquired, batch.offsets()));
-    let all_bytes = batch.record_bytes();
+    let (all, all_bytes) = (batch.count(), batch.record_bytes());
+    let kept = batch.records_in(acquired);
+    rewritten(batch.header(), kept, (all, all_bytes), batch.bytes().len())
+}
+
+/// As [`thin`], of an uncompressed batch that is not cached.
+fn thin_once(
+    batch: &Batch<'_>,
+    offsets: OffsetRange,
+    mut acquired: &[Acquired],
+    room: &mut usize,
+) -> Option<Vec<u8>> {
+    let payload = batch.payload();
+    let (mut kept, mut all, mut all_bytes) = (Vec::new(), 0, 0);
+    outlined(batch, offsets, |record, start| {
+        all += 1;
+        all_bytes += record.bytes.len();
+        while let Some((range, behind)) = acquired.split_first()
+            && range.last < record.offset
+        {
+            acquired = behind;
+        }
+        if acquired
+            .first()
+            .is_some_and(|range| range.first <= record.offset)
+        {
+            let bytes = &payload[start..][..record.bytes.len()];
+            kept.push(Outline { bytes, ..record });
+        }
+    })?;
+    *room = room.saturating_sub(batch.bytes().len());
+    rewritten(&batch.header, kept, (all, all_bytes), batch.bytes().len())
+}
+
+/// A batch with only these of its records; `None` if they are most of it.
+fn rewritten(
+    header: &Header,
+    mut kept: Vec<Outline<'_>>,
+    (all, all_bytes): (usize, usize),
+    whole_bytes: usize,
+) -> Option<Vec<u8>> {
     let bytes_kept: usize = kept.iter().map(|record| record.bytes.len()).sum();
-    let is_most = match batch.header().compression() {
+    let is_most = match header.compression() {
         // rewriting it costs no more than a copy
         Ok(Compression::None) => 6 * bytes_kept >= 5 * all_bytes,
-        _ => 2 * kept.len() >= batch.count() && 2 * bytes_kept >= all_bytes,
+        _ => 2 * kept.len() >= all && 2 * bytes_kept >= all_bytes,
     };
     if kept.is_empty() || is_most {
         return None;
@@ -101,7 +142,7 @@ fn thin(batch: &IndexedBatch, acquired: &[Acquired], log_cache: LogCache<'_>) ->
     }
     // a length takes up to five bytes
     let capacity = bytes_kept + 5 * kept.len();
-    let mut rewrite = Rewrite::with_capacity(batch.header(), None, capacity);
+    let mut rewrite = Rewrite::with_capacity(header, None, capacity);
     for record in &kept {
         rewrite.push(*record);
     }
@@ -109,9 +150,9 @@ fn thin(batch: &IndexedBatch, acquired: &[Acquired], log_cache: LogCache<'_>) ->
     debug_assert!(
         is_planted(Bug::ThinnedShort) || has_all(&anew, &kept),
         "the batch at {} lost a record",
-        batch.header().base_offset
+        header.base_offset
     );
-    (anew.len() < batch.bytes().len()).then_some(anew)
+    (anew.len() < whole_bytes).then_some(anew)
 }
 
 /// Whether a batch has exactly these records.

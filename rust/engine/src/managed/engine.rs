@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::{Bug, Entry, KeyDetails, Lateness, Managed, Order, Rules, Spec, Times, is_planted};
+use super::{
+    Bug, Entry, Inner, KeyDetails, Lateness, Managed, Order, Rules, Spec, Times, is_planted,
+};
 use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::{AcquireOptions, Acquired, Config, Partition, StateBatch, Write};
@@ -111,12 +113,12 @@ impl Engine {
             (Self::Managed(managed), None) => {
                 managed.let_all_go();
                 debug_assert_eq!(managed.inner.waiting().next(), None, "nothing waits now");
-                *self = Self::Plain(std::mem::replace(&mut managed.inner, Self::empty()));
+                *self = Self::Plain(managed.inner.replace(Self::empty()));
             }
             (Self::Plain(partition), Some(rules)) => {
                 let inner = std::mem::replace(partition, Self::empty());
                 let mut managed = Box::new(Managed {
-                    inner,
+                    inner: Inner::new(inner),
                     rules: Rules {
                         spec: None,
                         ..rules.clone()
@@ -202,6 +204,18 @@ impl Engine {
     /// As [`next_ready`](Self::next_ready), from an offset.
     pub fn next_ready_from(&self, offset: Offset) -> Option<Offset> {
         self.first_ready_from(offset)
+    }
+
+    /// The last acquirable record from `offset` to `to`, of those that there is room for; `offset` if there is none.
+    ///
+    /// A client chooses `to`, so the room bounds the walk.
+    pub fn last_ready(&self, offset: Offset, to: Offset) -> Offset {
+        let leased = match self {
+            Self::Managed(managed) => managed.inner.leased(),
+            Self::Plain(partition) => partition.leased(),
+        };
+        let room = self.config().max_inflight - leased;
+        (**self).last_ready(offset, to, room)
     }
 
     /// How many offsets are neither finished nor about to become dead letters.

@@ -8,6 +8,7 @@ mod admission;
 mod chains;
 mod engine;
 mod in_line;
+mod inner;
 mod keys;
 mod lateness;
 mod ordered;
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 use self::admission::Admission;
 pub use self::admission::Entry;
 pub use self::engine::{Engine, Waiting};
+use self::inner::Inner;
 pub use self::keys::KeyDetails;
 use self::keys::Keys;
 use self::lateness::Lateness;
@@ -30,7 +32,7 @@ pub use self::rules::{Backoff, Key, Order, Rules, Spec};
 use self::times::Times;
 use crate::error::Refusal;
 use crate::offset::{Offset, OffsetRange};
-use crate::partition::{AcquireOptions, Acquired, Partition, StateBatch, Write};
+use crate::partition::{AcquireOptions, Acquired, StateBatch, Write};
 use crate::record_state::RecordState;
 
 /// The cause of an open write that is not an acknowledgement.
@@ -45,7 +47,7 @@ enum Cause {
 /// A share partition with rules.
 #[derive(Debug)]
 pub struct Managed {
-    inner: Partition,
+    inner: Inner,
     rules: Rules,
     times: Times,
     /// Causes of open writes that are not acknowledgements.

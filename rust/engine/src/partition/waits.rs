@@ -321,12 +321,9 @@ impl Partition {
         found
     }
 
-    /// The last acquirable record from `offset` to `to`, of those that there is room for; `offset` if there is none.
-    ///
-    /// A client chooses `to`, so the room bounds the walk.
-    pub fn last_ready(&self, offset: Offset, to: Offset) -> Offset {
+    /// The last acquirable record from `offset` to `to`, of the first `room`; `offset` if there is none.
+    pub(crate) fn last_ready(&self, offset: Offset, to: Offset, mut room: i64) -> Offset {
         let mut last = offset;
-        let mut room = self.config.max_inflight - self.leased();
         let mut next = self.map.next_available(self.map.seek(offset));
         while room > 0
             && let Some(run) = next.and_then(|at| self.map.get(at))

@@ -31,9 +31,19 @@ fn batch(offset: i64, value: &[u8]) -> Vec<u8> {
 fn indexed(cache: &ExpandedCache, log: LogId, bytes: &[u8]) -> Arc<IndexedBatch> {
     let header = Header::read(bytes).unwrap();
     let offsets = OffsetRange::new(header.base_offset, header.last_offset());
-    of(cache, log)
-        .indexed(bytes, offsets, &mut { 1 << 20 }, Rest::all_in_order)
-        .unwrap()
+    kept(of(cache, log), bytes, offsets, Rest::all_in_order)
+}
+
+fn kept(
+    log_cache: LogCache<'_>,
+    bytes: &[u8],
+    offsets: OffsetRange,
+    rest: impl FnOnce(OffsetRange) -> Rest,
+) -> Arc<IndexedBatch> {
+    match log_cache.indexed(bytes, offsets, &mut { 1 << 20 }, rest) {
+        Some(Found::Kept(batch)) => batch,
+        _ => panic!("it is not kept"),
+    }
 }
 
 fn of(cache: &ExpandedCache, log: LogId) -> LogCache<'_> {
@@ -175,6 +185,7 @@ fn batches_that_are_cheap_to_read_again_take_an_eighth() {
             let rest = |_| Rest {
                 unfinished: 10,
                 in_order,
+                has_ready: true,
             };
             of(&cache, LOG).indexed(&bytes, range, &mut { 1 << 20 }, rest);
         }
@@ -196,6 +207,37 @@ fn batches_that_are_cheap_to_read_again_take_an_eighth() {
     assert_eq!(offsets(&one), [999], "the last one stays");
     indexed(&cheap, LOG, &many(2000, Compression::None));
     assert_eq!(offsets(&cheap), [999, 2009], "one of a group with an order");
+}
+
+#[test]
+fn a_batch_that_is_cheap_to_read_again_is_kept_only_while_more_of_it_is_ready() {
+    let cache = ExpandedCache::new(1 << 20);
+    let record: LocalRecord<'_> = (None, Some(b"v"));
+    let (plain, _) = local_batch(&[record; 10], Producer::NONE, 0);
+    let lz4 = batch(0, b"value");
+    for (bytes, in_order, has_ready, is_kept) in [
+        (&plain, false, false, false),
+        (&lz4, false, false, true),
+        (&plain, true, false, true),
+        (&plain, false, true, true),
+        (&plain, false, false, true),
+    ] {
+        let header = Header::read(bytes).unwrap();
+        let offsets = OffsetRange::new(header.base_offset, header.last_offset());
+        let rest = |_| Rest {
+            unfinished: 10,
+            in_order,
+            has_ready,
+        };
+        let found = of(&cache, LOG).indexed(bytes, offsets, &mut { 1 << 20 }, rest);
+        let found = matches!(found, Some(Found::Kept(_)));
+        assert_eq!(found, is_kept, "{in_order} {has_ready}");
+        if has_ready {
+            continue; // the next one finds it
+        }
+        cache.with(|entries| entries.forget((LOG, offsets.last)));
+        assert_eq!(cache.bytes(), 0);
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn thinned_of(
         log: ([7; 16], 0),
         is_read: true,
     };
-    let has_room = *room > 0;
+    let (has_room, before) = (*room > 0, *room);
     let first = thinned(
         bytes,
         batches,
@@ -42,6 +42,25 @@ fn thinned_of(
         Rest::all_in_order,
     );
     assert!(first == again, "what was kept is as it was");
+    let cache = ExpandedCache::new(1 << 20);
+    let unkept = LogCache {
+        cache: &cache,
+        ..log_cache
+    };
+    let nothing_ready = |_| Rest {
+        unfinished: 1,
+        in_order: false,
+        has_ready: false,
+    };
+    let once = thinned(
+        bytes,
+        batches,
+        acquired,
+        unkept,
+        &mut before.clone(),
+        nothing_ready,
+    );
+    assert!(first == once, "what is not kept is as it was");
     if has_room {
         assert_cached_is_alike(bytes, batches, acquired, again.as_ref());
     }
