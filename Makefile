@@ -42,9 +42,9 @@ test: ## everything: lints, cargo test, pytest on the installed wheel
 	@$(MAKE) pytest
 	@echo "every check and test has passed"
 
-unit: .venv-test/.installed ## quick tests only: unit and tidy, without those that start programs or work for seconds
+unit: .venv-test/.installed ## quick tests only: unit and tidy, without those that start programs, work or wait long
 	@unset PYTHONDONTWRITEBYTECODE; set -x; \
-	$(PYTEST) --numprocesses=2 --dist=loadfile -m "not long and not process and not heavy" $(WITHOUT_BROKERS)
+	$(PYTEST) --numprocesses=3 --dist=loadfile -m "not long and not process and not heavy" $(WITHOUT_BROKERS)
 
 lint: lint-python lint-rust lint-stubs ## ruff, mypy, stubtest, import contract, rustfmt, clippy
 

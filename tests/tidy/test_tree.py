@@ -12,13 +12,17 @@ from tests.tidy.tree import ROOT, line_of, text, tracked
 ARCHITECTURE = text(ROOT / "docs/architecture.md")
 LINES_MAX = 500
 SOURCE = {".py", ".pyi", ".rs", ".java", ".sh", ".c", ".h"}
+# each begins with a literal, which `re` finds quickly
 BANNED = {
-    r"\b(TODO|FIXME|XXX)\b": "finish it, or leave it out",
-    r"\b(todo|unimplemented)!\(": "finish it, or leave it out",
-    r"\braise NotImplementedError": "finish it, or leave it out",
+    r"TODO\b": "finish it, or leave it out",
+    r"FIXME\b": "finish it, or leave it out",
+    r"XXX\b": "finish it, or leave it out",
+    r"todo!\(": "finish it, or leave it out",
+    r"unimplemented!\(": "finish it, or leave it out",
+    r"raise NotImplementedError": "finish it, or leave it out",
     r"except (Base)?Exception:\s*pass\b": "an error must not vanish",
     r"#\[ignore\b": "a test that never runs is none",
-    r"\bpytest\.(mark\.)?skip\b": "a test that never runs is none",
+    r"pytest\.(mark\.)?skip\b": "a test that never runs is none",
     r"/(home|root|Users|work|tmp)/\w": "a path of one machine",
 }
 # the interface of one compiled module cannot be split into several files; the other files are generated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -184,7 +185,7 @@ class Walk(RuleBasedStateMachine):
         self.everybody_speaks_twice()
 
 
-TestWalk = Walk.TestCase
+TestWalk = pytest.mark.heavy(Walk.TestCase)
 TestWalk.settings = settings(
     max_examples=60,
     stateful_step_count=40,

@@ -45,6 +45,7 @@ def described(field: dataclasses.Field[Any]) -> tuple[Any, ...]:
     return field.name, kind, dict(field.metadata), shown(field.default)
 
 
+@pytest.mark.heavy
 def test_every_class_has_the_fields_that_its_data_class_has() -> None:
     assert len(classes()) > 500
     for place in classes():
