@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import TypeVar
 
 from sharecore._core import WrittenAnswer
 from sharecore.broker.handlers import SERVED
@@ -12,10 +12,11 @@ from sharecore.coordinator.share.group import ShareGroup
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
 from sharecore.tier.forward.forwarder import RequestForwarder
-from sharecore.tier.forward.shapes import Fields, Keys, Message, field_of
+from sharecore.tier.forward.shapes import Fields, Keys, Message, field_of, list_of
 from sharecore.waiting import Steps
 
-Handle = Callable[[RequestForwarder, RequestContext, Any], Awaitable[Mapping[str, Any] | None]]
+Request = TypeVar("Request", bound=Message)
+Handle = Callable[[RequestForwarder, RequestContext, Request], Awaitable[Mapping[str, object] | None]]
 """Forwards a request to the cluster; None if the client wants no response."""
 
 
@@ -42,24 +43,24 @@ def _owners(context: RequestContext, group_ids: Iterable[str]) -> Steps[tuple[li
     return ours, theirs
 
 
-def about_one(route: Handle) -> Handle:
+def about_one(route: Handle[Request]) -> Handle[Request]:
     """Handle a request about one group."""
 
     async def handle(
-        forwarder: RequestForwarder, context: RequestContext, request: Message
-    ) -> Mapping[str, Any] | None:
-        ours = _is_ours(context, field_of(request, "group_id"))
+        forwarder: RequestForwarder, context: RequestContext, request: Request
+    ) -> Mapping[str, object] | None:
+        ours = _is_ours(context, field_of(request, "group_id", str))
         return await (own_answer(context, request) if ours else route(forwarder, context, request))
 
     return handle
 
 
-def about_many(route: Handle, keys: Keys) -> Handle:
+def about_many(route: Handle[Message], keys: Keys) -> Handle[Message]:
     """Handle a request about any number of groups."""
 
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Message
-    ) -> Mapping[str, Any] | None:
+    ) -> Mapping[str, object] | None:
         ours, theirs = await context.finish(_owners(context, keys.read(request)))
         if not ours:
             return await route(forwarder, context, request)
@@ -75,15 +76,15 @@ def about_many(route: Handle, keys: Keys) -> Handle:
     return handle
 
 
-def listing(route: Handle) -> Handle:
+def listing(route: Handle[Message]) -> Handle[Message]:
     """Handle ListGroups."""
 
     async def handle(
         forwarder: RequestForwarder, context: RequestContext, request: Message
-    ) -> Mapping[str, Any] | None:
+    ) -> Mapping[str, object] | None:
         own = await own_answer(context, request)
         told = await route(forwarder, context, request)
         assert told is not None
-        return {**told, "groups": [*own["groups"], *told["groups"]]}
+        return {**told, "groups": [*list_of(own, "groups"), *list_of(told, "groups")]}
 
     return handle

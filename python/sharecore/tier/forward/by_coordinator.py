@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
@@ -15,12 +15,14 @@ from sharecore.tier.forward.shapes import Answer, Entry, Fields, Key, Message, P
 from sharecore.upstream.cluster import GROUP
 from sharecore.waiting import Steps
 
-Check = Callable[[RequestForwarder, RequestContext, Any], None]
+Request_contra = TypeVar("Request_contra", bound=Message, contravariant=True)
+Response_contra = TypeVar("Response_contra", bound=Message, contravariant=True)
+Check = Callable[[RequestForwarder, RequestContext, Request_contra], None]
 """Raises KafkaError unless the client has the required permission."""
 
 
-@dataclass(frozen=True, slots=True)
-class ByCoordinator:
+@dataclass(frozen=True)  # generic classes with slots cannot be called with their types
+class ByCoordinator(Generic[Request_contra, Response_contra]):
     """An API served by a coordinator.
 
     Args:
@@ -39,18 +41,20 @@ class ByCoordinator:
 
     kind: int
     key: str
-    check: Check
+    check: Check[Request_contra]
     wait: str | int = 0
     places: Places | None = None
     right: int = 0
     writes: bool = False
     whole: bool = False
     all_or_none: bool = False
-    tell: Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Message]] | None = None
-    refuse: Callable[[RequestContext, Any, ErrorCode], Mapping[str, object]] | None = None
+    tell: (
+        Callable[[RequestForwarder, RequestContext, Request_contra, Response_contra], Steps[Message]] | None
+    ) = None
+    refuse: Callable[[RequestContext, Request_contra, ErrorCode], Mapping[str, object]] | None = None
 
     async def handle(
-        self, forwarder: RequestForwarder, context: RequestContext, request: Message
+        self, forwarder: RequestForwarder, context: RequestContext, request: Request_contra
     ) -> Mapping[str, object]:
         """Forward a request."""
         key = getattr(request, self.key)
@@ -61,7 +65,7 @@ class ByCoordinator:
                 untried = ErrorCode.OPERATION_NOT_ATTEMPTED
                 missing = await context.finish(self._missing(context, request))
                 return await context.finish(self._join(context, request, missing | refused, untried))
-            message = request
+            message: Message = request
             if refused:
                 message = await context.finish(self._allowed(context, request, refused))
             response = await self._ask(forwarder, context, key, message)
@@ -75,7 +79,8 @@ class ByCoordinator:
         if await context.finish(self._has_moved(context, response)):
             forwarder.coordinators.forget(self.kind, key)
         if self.tell is not None:
-            response = await context.finish(self.tell(forwarder, context, request, response))
+            received = cast("Response_contra", response)  # a coordinator answers the API that it was asked
+            response = await context.finish(self.tell(forwarder, context, request, received))
         told: Fields = response._asdict()
         if refused and self.places is not None and not told.get("error_code"):
             answers = await context.finish(self._answers(context, response))
@@ -172,23 +177,23 @@ class ByCoordinator:
         return False
 
 
-def group(right: int, field: str = "group_id") -> Check:
+def group(right: int, field: str = "group_id") -> Check[Message]:
     """Check the permission on a group."""
     return _named(right, ResourceType.GROUP, field)
 
 
-def transactional_id(right: int, field: str = "transactional_id") -> Check:
+def transactional_id(right: int, field: str = "transactional_id") -> Check[Message]:
     """Check the permission on a transactional ID."""
     return _named(right, ResourceType.TRANSACTIONAL_ID, field)
 
 
-def _named(right: int, resource_type: int, field: str) -> Check:
+def _named(right: int, resource_type: int, field: str) -> Check[Message]:
     return lambda forwarder, context, request: forwarder.check(
         context, right, resource_type, getattr(request, field)
     )
 
 
-def both(first: Check, second: Check) -> Check:
+def both(first: Check[Message], second: Check[Message]) -> Check[Message]:
     """Check two permissions, in this order."""
 
     def check(forwarder: RequestForwarder, context: RequestContext, request: Message) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 from sharecore.broker.requests.context import REFUSALS, RequestContext
 from sharecore.errors import ErrorCode, KafkaError
@@ -20,12 +20,14 @@ _FOUND_AT_ONCE = 256
 """Coordinators looked up together."""
 _ASKED_AT_ONCE = 2_000
 """Keys per request: a response is processed in one turn of the loop, which blocks other clients."""
-Tell = Callable[[RequestForwarder, RequestContext, Any, Any], Steps[Answer]]
+Asked_contra = TypeVar("Asked_contra", contravariant=True)
+Told_contra = TypeVar("Told_contra", bound=Message, contravariant=True)
+Tell = Callable[[RequestForwarder, RequestContext, Asked_contra, Told_contra], Steps[Answer]]
 """Builds the client's response for a key from its request and the coordinator's response."""
 
 
-@dataclass(frozen=True, slots=True)
-class ByKeys:
+@dataclass(frozen=True)  # generic classes with slots cannot be called with their types
+class ByKeys(Generic[Asked_contra, Told_contra]):
     """An API whose requests contain any number of groups or transactional IDs.
 
     Args:
@@ -38,7 +40,7 @@ class ByKeys:
     kind: int
     keys: Keys
     right: int
-    tell: Tell | None = None
+    tell: Tell[Asked_contra, Told_contra] | None = None
 
     async def handle(self, forwarder: RequestForwarder, context: RequestContext, request: Message) -> Fields:
         """Forward a request."""
@@ -69,7 +71,8 @@ class ByKeys:
                 if self.tell is not None:
                     asked = entries.get(key, [None])
                     for number, each in enumerate(told):
-                        steps = self.tell(forwarder, context, asked[min(number, len(asked) - 1)], each)
+                        entry = cast("Asked_contra", asked[min(number, len(asked) - 1)])
+                        steps = self.tell(forwarder, context, entry, cast("Told_contra", each))
                         told[number] = await context.finish(steps)
                 answers[key] = told
         missing = ErrorCode.UNKNOWN_SERVER_ERROR

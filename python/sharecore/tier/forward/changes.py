@@ -217,8 +217,7 @@ def _refused(keys: Keys, name: str, code: int, text: str) -> Fields:
 
 
 def _code(answer: Answer | None) -> int:
-    code: int = 0 if answer is None else field_of(answer, "error_code")
-    return code
+    return 0 if answer is None else field_of(answer, "error_code", int)
 
 
 def _is_led(forwarder: RequestForwarder, name: str, partitions: int = 1) -> bool:

@@ -6,21 +6,22 @@ broker once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.tier.forward.forwarder import RequestForwarder, throttle_of
-from sharecore.tier.forward.shapes import Fields, Message, field_of
+from sharecore.tier.forward.shapes import Fields, Message, field_of, list_of
 
-Shown = Callable[[RequestForwarder, RequestContext, Any], bool]
+Listed_contra = TypeVar("Listed_contra", bound=Message, contravariant=True)
+Shown = Callable[[RequestForwarder, RequestContext, Listed_contra], bool]
 """Whether an entry is visible to the client."""
 
 
-@dataclass(frozen=True, slots=True)
-class Everywhere:
+@dataclass(frozen=True)  # generic classes with slots cannot be called with their types
+class Everywhere(Generic[Listed_contra]):
     """An API that lists what the brokers coordinate.
 
     Args:
@@ -29,12 +30,13 @@ class Everywhere:
     """
 
     listed: str
-    shown: Shown
+    shown: Shown[Listed_contra]
 
     async def handle(self, forwarder: RequestForwarder, context: RequestContext, request: Message) -> Fields:
         """Forward a request."""
         sent = [forwarder.send(context, node, request) for node in _brokers_of(forwarder, context)]
-        merged: Fields = {self.listed: []}
+        merged: Fields = {}
+        found: list[Message] = []
         throttle_ms = code = 0
         for answer in sent:
             try:
@@ -43,12 +45,12 @@ class Everywhere:
                 forwarder.upstream.stale()
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
                 continue
-            code = code or field_of(response, "error_code")
+            code = code or field_of(response, "error_code", int)
             throttle_ms = max(throttle_ms, throttle_of(response))
-            listed = getattr(response, self.listed)
-            found = [each for each in listed if self.shown(forwarder, context, each)]
-            merged = {**response._asdict(), self.listed: merged[self.listed] + found}
-        return {**merged, "error_code": code, "throttle_time_ms": throttle_ms}
+            listed = cast("Iterable[Listed_contra]", list_of(response, self.listed))
+            found += [each for each in listed if self.shown(forwarder, context, each)]
+            merged = response._asdict()
+        return {**merged, self.listed: found, "error_code": code, "throttle_time_ms": throttle_ms}
 
 
 def _brokers_of(forwarder: RequestForwarder, context: RequestContext) -> list[int]:

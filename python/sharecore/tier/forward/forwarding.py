@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Never
 
 from sharecore.broker.features import GROUP, TRANSACTION
 from sharecore.broker.handlers import SERVED
@@ -38,8 +38,8 @@ class Forwarding:
         spoken = {api: (each.min_version, each.max_version) for api, each in self.served.items()}
         self._forwarder = RequestForwarder(upstream, own, spoken)
 
-    def _handler(self, handle: Handle) -> Handler:
-        def forward(context: RequestContext, request: Any) -> Result[Mapping[str, object]]:
+    def _handler(self, handle: Handle[Never]) -> Handler:
+        def forward(context: RequestContext, request: Never) -> Result[Mapping[str, object]]:
             return handle(self._forwarder, context, request)
 
         return forward

@@ -19,7 +19,7 @@ from sharecore.broker.requests.context import RequestContext
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.forwarder import RequestForwarder
-from sharecore.tier.forward.shapes import Answer, Fields, Message, Places, field_of
+from sharecore.tier.forward.shapes import Answer, Fields, Message, Places, field_of, list_of
 
 if TYPE_CHECKING:
     from sharecore.protocol import messages, received
@@ -57,14 +57,14 @@ async def elect(
     if everything:
         answer["replica_election_results"] = [
             {
-                "topic": field_of(topic, "topic"),
+                "topic": field_of(topic, "topic", str),
                 "partition_result": [
                     each
-                    for each in field_of(topic, "partition_result")
-                    if field_of(each, "error_code") != ErrorCode.ELECTION_NOT_NEEDED
+                    for each in list_of(topic, "partition_result")
+                    if field_of(each, "error_code", int) != ErrorCode.ELECTION_NOT_NEEDED
                 ],
             }
-            for topic in answer["replica_election_results"]
+            for topic in list_of(answer, "replica_election_results")
         ]
     return answer
 
@@ -153,15 +153,15 @@ async def _change(
         message = request._replace(**{places.topics: chosen})
         try:
             response = await forwarder.send(
-                context, forwarder.controller(context), message, wait_ms=field_of(request, "timeout_ms")
+                context, forwarder.controller(context), message, wait_ms=field_of(request, "timeout_ms", int)
             )
         except KafkaError as error:
             code = forwarder.unchanged(error)
         else:
             answer = response._asdict()
-            code = answer.get("error_code", 0) or code
+            code = getattr(response, "error_code", 0) or code
             forwarder.noticed(code)
-            told = answer[places.answered_topics]
+            told = [*list_of(response, places.answered_topics)]
     # the controller lists topics in request order, including repeated ones
     answers = iter(told if len(told) == len(chosen) else (_refused(places, each, code) for each in chosen))
     merged = []

@@ -14,7 +14,7 @@ from sharecore.network import Disconnect
 from sharecore.tier.forward.by_leader import ByLeader, Sent, Split
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.sequences import Sequences
-from sharecore.tier.forward.shapes import Answer, Entry, Fields, field_of
+from sharecore.tier.forward.shapes import Answer, Entry, Fields, field_of, list_of
 from sharecore.waiting import Steps, exhaust
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class Producing:
             return await self._forward(forwarder, context, request)
         if request.acks != _NO_ACKNOWLEDGEMENT:
             return message
-        for topic in message["responses"]:
-            for part in topic["partition_responses"]:
+        for topic in list_of(message, "responses"):
+            for part in list_of(topic, "partition_responses"):
                 if code := _code(part):
                     name = ErrorCode(code).name
                     raise Disconnect(f"produce without acknowledgement failed: {name}")
@@ -202,8 +202,7 @@ def _batch(part: Entry) -> messages.PartitionProduceData:
 
 
 def _code(part: Answer) -> int:
-    code: int = field_of(part, "error_code")
-    return code
+    return field_of(part, "error_code", int)
 
 
 def _entries(request: messages.ProduceRequest) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never, TypeAlias
 
 from sharecore.broker.handlers.transactions import producer_refusal
 from sharecore.broker.requests.context import RequestContext
@@ -81,24 +81,26 @@ def _refuse_join(
 _IN_GROUP = group(Operation.READ)
 _IN_TRANSACTION = transactional_id(Operation.WRITE)
 
-BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
-    ApiKey.JOIN_GROUP: ByCoordinator(
+# a table of routes does not know the types of each API's messages: `Never` accepts any function of them
+_Coordinated: TypeAlias = ByCoordinator[Never, Never]
+_Keyed: TypeAlias = ByKeys[Never, Never]
+
+BY_COORDINATOR: dict[ApiKey, _Coordinated] = {
+    ApiKey.JOIN_GROUP: _Coordinated(
         GROUP, "group_id", _IN_GROUP, "rebalance_timeout_ms", refuse=_refuse_join
     ),
-    ApiKey.SYNC_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP, _SYNC_MS),
-    ApiKey.HEARTBEAT: ByCoordinator(GROUP, "group_id", _IN_GROUP),
-    ApiKey.LEAVE_GROUP: ByCoordinator(GROUP, "group_id", _IN_GROUP),
-    ApiKey.OFFSET_COMMIT: ByCoordinator(
-        GROUP, "group_id", _IN_GROUP, places=_COMMITTED, right=Operation.READ
-    ),
-    ApiKey.OFFSET_DELETE: ByCoordinator(
+    ApiKey.SYNC_GROUP: _Coordinated(GROUP, "group_id", _IN_GROUP, _SYNC_MS),
+    ApiKey.HEARTBEAT: _Coordinated(GROUP, "group_id", _IN_GROUP),
+    ApiKey.LEAVE_GROUP: _Coordinated(GROUP, "group_id", _IN_GROUP),
+    ApiKey.OFFSET_COMMIT: _Coordinated(GROUP, "group_id", _IN_GROUP, places=_COMMITTED, right=Operation.READ),
+    ApiKey.OFFSET_DELETE: _Coordinated(
         GROUP, "group_id", group(Operation.DELETE), places=_PLACES, right=Operation.READ, whole=True
     ),
-    ApiKey.TXN_OFFSET_COMMIT: ByCoordinator(
+    ApiKey.TXN_OFFSET_COMMIT: _Coordinated(
         GROUP, "group_id", both(_IN_TRANSACTION, _IN_GROUP), places=_TRANSACTED, right=Operation.READ
     ),
-    ApiKey.INIT_PRODUCER_ID: ByCoordinator(TRANSACTION, "transactional_id", _check_producer),
-    ApiKey.ADD_PARTITIONS_TO_TXN: ByCoordinator(
+    ApiKey.INIT_PRODUCER_ID: _Coordinated(TRANSACTION, "transactional_id", _check_producer),
+    ApiKey.ADD_PARTITIONS_TO_TXN: _Coordinated(
         TRANSACTION,
         "v3_and_below_transactional_id",
         transactional_id(Operation.WRITE, "v3_and_below_transactional_id"),
@@ -114,21 +116,21 @@ BY_COORDINATOR: dict[ApiKey, ByCoordinator] = {
         writes=True,
         all_or_none=True,
     ),
-    ApiKey.ADD_OFFSETS_TO_TXN: ByCoordinator(
+    ApiKey.ADD_OFFSETS_TO_TXN: _Coordinated(
         TRANSACTION, "transactional_id", both(_IN_TRANSACTION, _IN_GROUP)
     ),
-    ApiKey.END_TXN: ByCoordinator(TRANSACTION, "transactional_id", _IN_TRANSACTION),
+    ApiKey.END_TXN: _Coordinated(TRANSACTION, "transactional_id", _IN_TRANSACTION),
 }
 """APIs about one group or transactional ID."""
 
-BY_KEYS: dict[ApiKey, ByKeys] = {
-    ApiKey.DESCRIBE_GROUPS: ByKeys(
+BY_KEYS: dict[ApiKey, _Keyed] = {
+    ApiKey.DESCRIBE_GROUPS: _Keyed(
         GROUP, Keys("groups", "groups", "group_id"), Operation.DESCRIBE, tell_classic_group
     ),
-    ApiKey.DELETE_GROUPS: ByKeys(
+    ApiKey.DELETE_GROUPS: _Keyed(
         GROUP, Keys("groups_names", "results", "group_id", once=True), Operation.DELETE
     ),
-    ApiKey.DESCRIBE_TRANSACTIONS: ByKeys(
+    ApiKey.DESCRIBE_TRANSACTIONS: _Keyed(
         TRANSACTION,
         Keys("transactional_ids", "transaction_states", "transactional_id"),
         Operation.DESCRIBE,
@@ -212,11 +214,13 @@ async def _offset_fetch(
     return await (_OFFSETS_OF_MANY if several else _OFFSETS_OF_ONE)(forwarder, context, request)
 
 
-def routes() -> dict[ApiKey, Handle]:
+def routes() -> dict[ApiKey, Handle[Never]]:
     """Return the handler of each forwarded API."""
-    found: dict[ApiKey, Handle] = {api: route.handle for api, route in _LED.items()}
+    found: dict[ApiKey, Handle[Never]] = {}
+    found.update((api, route.handle) for api, route in _LED.items())
     for api, one in BY_COORDINATOR.items():
-        found[api] = about_one(one.handle) if one.kind == GROUP else one.handle
+        handle: Handle[Never] = one.handle
+        found[api] = about_one(handle) if one.kind == GROUP else handle
     for api, many in BY_KEYS.items():
         found[api] = about_many(many.handle, many.keys) if many.kind == GROUP else many.handle
     heartbeats = Heartbeats()
@@ -226,22 +230,22 @@ def routes() -> dict[ApiKey, Handle]:
         Operation.DESCRIBE,
         partial(tell_consumer_group, heartbeats.get),
     )
-    return found | {
-        ApiKey.CONSUMER_GROUP_HEARTBEAT: about_one(heartbeats.handle),
-        ApiKey.CONSUMER_GROUP_DESCRIBE: about_many(described.handle, described.keys),
-        ApiKey.PRODUCE: Producing(PRODUCED).handle,
-        ApiKey.FETCH: Fetching(FETCHED).handle,
-        ApiKey.OFFSET_FETCH: _offset_fetch,
-        ApiKey.LIST_GROUPS: listing(Everywhere("groups", _sees_group).handle),
-        ApiKey.LIST_TRANSACTIONS: Everywhere("transaction_states", _sees_transaction).handle,
-        ApiKey.CREATE_TOPICS: create_topics,
-        ApiKey.DELETE_TOPICS: delete_topics,
-        ApiKey.CREATE_PARTITIONS: create_partitions,
-        ApiKey.ELECT_LEADERS: elect,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS: reassign,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS: list_reassignments,
-        ApiKey.DESCRIBE_QUORUM: tell_quorum,
-        ApiKey.DESCRIBE_CONFIGS: describe_configs,
-        ApiKey.ALTER_CONFIGS: alter_configs,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs,
-    }
+    own_first = about_one(heartbeats.handle)
+    found[ApiKey.CONSUMER_GROUP_HEARTBEAT] = own_first
+    found[ApiKey.CONSUMER_GROUP_DESCRIBE] = about_many(described.handle, described.keys)
+    found[ApiKey.PRODUCE] = Producing(PRODUCED).handle
+    found[ApiKey.FETCH] = Fetching(FETCHED).handle
+    found[ApiKey.OFFSET_FETCH] = _offset_fetch
+    found[ApiKey.LIST_GROUPS] = listing(Everywhere("groups", _sees_group).handle)
+    found[ApiKey.LIST_TRANSACTIONS] = Everywhere("transaction_states", _sees_transaction).handle
+    found[ApiKey.CREATE_TOPICS] = create_topics
+    found[ApiKey.DELETE_TOPICS] = delete_topics
+    found[ApiKey.CREATE_PARTITIONS] = create_partitions
+    found[ApiKey.ELECT_LEADERS] = elect
+    found[ApiKey.ALTER_PARTITION_REASSIGNMENTS] = reassign
+    found[ApiKey.LIST_PARTITION_REASSIGNMENTS] = list_reassignments
+    found[ApiKey.DESCRIBE_QUORUM] = tell_quorum
+    found[ApiKey.DESCRIBE_CONFIGS] = describe_configs
+    found[ApiKey.ALTER_CONFIGS] = alter_configs
+    found[ApiKey.INCREMENTAL_ALTER_CONFIGS] = alter_configs
+    return found

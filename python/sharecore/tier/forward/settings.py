@@ -14,7 +14,7 @@ from sharecore.security.acl import Operation
 from sharecore.storage import ResourceType
 from sharecore.tier.forward.beside import own_answer
 from sharecore.tier.forward.forwarder import RequestForwarder, code_of, throttle_of
-from sharecore.tier.forward.shapes import Fields
+from sharecore.tier.forward.shapes import Answer, Fields, as_fields, field_of, list_of
 from sharecore.tier.upstream.topics import OWN_SETTINGS
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ async def describe_configs(
     own = await own_answer(context, request)
     pace = context.broker.turns.pace()
     results, topics = [], {}
-    for each in own["results"]:
+    for described in list_of(own, "results"):
         await pace.step()
-        result = dict(each)  # a repeated resource may share one response, which is modified here
+        result = as_fields(
+            described
+        ).copy()  # a repeated resource may share one response, which is modified here
         results.append(result)
         key = _key(result)
         if key[0] == ResourceType.TOPIC and not result.get("error_code"):
@@ -52,16 +54,20 @@ async def describe_configs(
         name = topics.get(_key(each))
         if name is None:
             continue
-        found = {"configs": [], **_take(told, (ResourceType.TOPIC, name))}
-        kept = [entry for entry in each["configs"] if entry["name"] in OWN_SETTINGS]
-        theirs = [entry for entry in found["configs"] if entry.name not in OWN_SETTINGS]
+        found = {"configs": (), **_take(told, (ResourceType.TOPIC, name))}
+        kept = [entry for entry in list_of(each, "configs") if _name(entry) in OWN_SETTINGS]
+        theirs = [entry for entry in list_of(found, "configs") if _name(entry) not in OWN_SETTINGS]
         told_of = [] if found["error_code"] else theirs + kept
         each |= {**found, "resource_name": each["resource_name"], "configs": told_of}
     return {"results": results, "throttle_time_ms": throttle_ms}
 
 
 def _key(result: Fields) -> _Resource:
-    return result["resource_type"], result["resource_name"]
+    return field_of(result, "resource_type", int), field_of(result, "resource_name", str)
+
+
+def _name(entry: Answer) -> str:
+    return field_of(entry, "name", str)
 
 
 async def alter_configs(
@@ -111,8 +117,9 @@ async def alter_configs(
         if rest or replaces or not kept:
             theirs.append(resource._replace(configs=rest))
     own = await own_answer(context, request._replace(resources=ours))
-    for each in own["responses"]:
-        responses[each["resource_type"], each["resource_name"]] = each
+    for answer in list_of(own, "responses"):
+        response = as_fields(answer)
+        responses[_key(response)] = response
     told, throttle_ms = await _ask(forwarder, context, request._replace(resources=theirs), "responses")
     for resource in theirs:
         await pace.step()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 from sharecore.waiting import Steps
@@ -20,7 +20,7 @@ Message: TypeAlias = NamedTuple
 """A decoded request or response of any API, or a struct in it."""
 Entry: TypeAlias = "Message | int"
 """A partition in a request: a struct, or its number."""
-Fields = dict[str, Any]
+Fields = dict[str, object]
 """A response, or a part of it, to be encoded."""
 Answer: TypeAlias = "Message | Fields"
 """The response for one partition or key: from another broker, or from this node."""
@@ -146,7 +146,9 @@ class Places:
             for index, _ in parts:
                 found.append(answers.get((topic, index)) or self.refused(index, missing))
                 yield
-            is_as_named = self.as_named and all(field_of(each, self.error) == self.as_named for each in found)
+            is_as_named = self.as_named and all(
+                field_of(each, self.error, int) == self.as_named for each in found
+            )
             if self.repeated is Repeated.AS_NAMED or is_as_named:
                 told.append({key: topic, self.answered_partitions: found})
                 continue
@@ -210,12 +212,11 @@ class Keys:
             yield
         return found
 
-    def answers(self, response: Message | Mapping[str, Any]) -> Steps[dict[str, list[Answer]]]:
+    def answers(self, response: Answer | Mapping[str, object]) -> Steps[dict[str, list[Answer]]]:
         """Return a response's entries by key, once per occurrence; the response is a message or a dict."""
-        some = response[self.answered] if isinstance(response, Mapping) else getattr(response, self.answered)
         found: dict[str, list[Answer]] = {}
-        for each in some:
-            found.setdefault(field_of(each, self.answered_name), []).append(each)
+        for each in list_of(response, self.answered):
+            found.setdefault(field_of(each, self.answered_name, str), []).append(each)
             yield
         return found
 
@@ -243,9 +244,20 @@ class Keys:
         return {self.answered: told}
 
 
-def field_of(each: Answer, name: str) -> Any:
-    """Return a field of a response, which is a message or a dict."""
-    return each[name] if isinstance(each, dict) else getattr(each, name)
+Value = TypeVar("Value")
+
+
+def field_of(each: Answer | Mapping[str, object], name: str, kind: type[Value]) -> Value:
+    """Return a field of a response, which is a message or a dict; its type is checked."""
+    value = getattr(each, name) if isinstance(each, tuple) else each[name]
+    assert isinstance(value, kind), f"{name} is no {kind.__name__}"
+    return value
+
+
+def list_of(each: Answer | Mapping[str, object], name: str) -> Iterable[Answer]:
+    """Return a list of structs in a response, which is a message or a dict."""
+    found = getattr(each, name) if isinstance(each, tuple) else each[name]
+    return cast("Iterable[Answer]", found)
 
 
 def as_fields(answer: Answer) -> Fields:
@@ -260,7 +272,7 @@ def renamed(message: Message, names: Mapping[str, str]) -> Message:
         names: the new name of each renamed topic.
     """
     if "groups" in message._fields:
-        groups: Sequence[Message | str] = field_of(message, "groups")
+        groups: Sequence[Message | str] = getattr(message, "groups")  # noqa: B009
         return message._replace(
             groups=[each if isinstance(each, str) else renamed(each, names) for each in groups]
         )

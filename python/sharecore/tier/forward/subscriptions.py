@@ -19,6 +19,7 @@ from sharecore.security.acl import Operation, ResourceType
 from sharecore.tier.forward.by_coordinator import GROUP, ByCoordinator, group
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.remembered import NAME_BYTES, Remembered
+from sharecore.tier.forward.shapes import Message
 
 if TYPE_CHECKING:
     from sharecore.protocol import messages
@@ -51,7 +52,9 @@ class Heartbeats:
     """
 
     def __init__(self, bytes_max: int = 64 << 20) -> None:
-        self._route = ByCoordinator(GROUP, "group_id", group(Operation.READ))
+        self._route: ByCoordinator[messages.ConsumerGroupHeartbeatRequest, Message] = ByCoordinator(
+            GROUP, "group_id", group(Operation.READ)
+        )
         self._members: Remembered[tuple[str, str], Subscription] = Remembered(bytes_max)
         self._matching: Remembered[str, tuple[int, list[str]]] = Remembered(_MATCHING_BYTES_MAX)
 

@@ -11,7 +11,7 @@ from sharecore.client.wire.connection import Connection
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey, codec, read_header
 from sharecore.tier.forward.lines import Line
-from sharecore.tier.forward.shapes import field_of
+from sharecore.tier.forward.shapes import field_of, list_of
 
 RECORDS = bytes(4 << 20)
 FETCH_VERSION = 12
@@ -71,8 +71,10 @@ async def through(client: Client, fetches: int) -> None:
         answers = deque(line.send(ApiKey.FETCH, FETCH_VERSION, {"topics": []}) for _ in range(fetches))
         while answers:
             response = await answers.popleft()
-            assert field_of(response, "responses")[0].partitions[0].records == RECORDS
-            del response
+            topic = next(iter(list_of(response, "responses")))
+            part = next(iter(list_of(topic, "partitions")))
+            assert field_of(part, "records", object) == RECORDS
+            del response, topic, part
         await asyncio.sleep(0)  # the last one is collected in the next turn of the loop
     finally:
         line.close()
