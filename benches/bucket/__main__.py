@@ -14,10 +14,12 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from benches.apache import as_kafka_starts_it
-from benches.bucket import outages
+from benches.bucket import alone, load, outages
+from benches.bucket.latency import counts
 from benches.bucket.subjects import Alone, ApacheCluster, Home, NatsCluster, RedisPair
 from benches.machine import Stolen, machine, sync_ms
 from benches.requests.__main__ import FIGURES, Run, generator, table
@@ -30,6 +32,8 @@ from tests.bucket.versitygw import credentials, versitygw
 from tests.harness.s3 import BUCKET
 
 STEPS = ("produce", "share", "end-to-end")
+LOADS = ("batches", "cost")
+"""Of sharecore alone."""
 PARTITIONS = 16
 HOME, COPY, FSYNC = "sharecore, bucket and standby", "sharecore, fsync and copy", "sharecore, fsync"
 NATS, REDIS, APACHE = "NATS JetStream, 3 replicas", "Redis, WAIT 1", "Apache Kafka, 3 brokers"
@@ -53,15 +57,25 @@ def options() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=5, help="of each leader; 0: none")
     parser.add_argument("--p50", type=float, default=25, help="of a PUT, ms; 0: no delay")
     parser.add_argument("--p99", type=float, default=120, help="of a PUT, ms")
-    parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS))
+    parser.add_argument(
+        "--rates", type=int, nargs="+", default=[1, 100, 10_000], help="records/s whose cost is shown"
+    )
+    parser.add_argument(
+        "--cost-seconds", type=float, default=60, help="of each rate, after 70 s at that rate"
+    )
+    parser.add_argument("--only", nargs="+", choices=STEPS + LOADS, default=list(STEPS + LOADS))
     parser.add_argument("--brokers", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
     parser.add_argument("--seed", type=int, default=1, help="of the moments of kills")
     return parser.parse_args()
 
 
 @contextmanager
-def bucket(scratch: Path, p50_ms: float, p99_ms: float) -> Iterator[None]:
-    """Run a bucket with the times of S3; brokers find it by their environment."""
+def bucket(scratch: Path, p50_ms: float, p99_ms: float) -> Iterator[int]:
+    """Run a bucket with the times of S3; brokers find it by their environment.
+
+    Yields:
+        The port of its relay.
+    """
     with versitygw(scratch / "server") as endpoint:
         command = [sys.executable, "-m", "benches.bucket.latency", endpoint.rpartition(":")[2]]
         command += ["--p50", str(p50_ms), "--p99", str(p99_ms)]
@@ -70,7 +84,7 @@ def bucket(scratch: Path, p50_ms: float, p99_ms: float) -> Iterator[None]:
                 assert relay.stdout is not None
                 port = int(relay.stdout.readline())
                 os.environ.update(credentials(), AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}")
-                yield
+                yield port
             finally:
                 relay.kill()
 
@@ -151,6 +165,38 @@ def interrupt(chosen: argparse.Namespace, scratch: Path, console: Console) -> No
     console.print(shown)
 
 
+def load_alone(chosen: argparse.Namespace, scratch: Path, port: int, console: Console) -> None:
+    """Measure what sharecore does with large batches, and what it costs under a steady load."""
+    if "batches" in chosen.only:
+        speed = alone.megabytes_per_second(port, chosen.seconds)
+        console.print(f"the bucket by itself, objects of 4 MiB, eight under way: {speed:,.0f} MB/s")
+    program = generator()
+    figures: dict[str, dict[str, load.Figures]] = defaultdict(dict)
+    for number, name in enumerate((FSYNC, COPY, HOME)):
+        measured = subject(name, program, scratch / f"l{number}") if name in chosen.brokers else None
+        if measured is None:
+            continue
+        try:
+            measured.start()
+            if "batches" in chosen.only:
+                title = f"{load.CLIENTS} producers in batches"
+                figures[title][name] = load.batches(measured, chosen.seconds, partial(counts, port))
+            for rate in chosen.rates if "cost" in chosen.only and name != FSYNC else ():
+                title = f"{rate:,} records/s of 1 kB"
+                found = load.cost(measured, rate, chosen.cost_seconds, partial(counts, port))
+                figures[title][name] = found
+        finally:
+            measured.kill()
+    for title, by_name in figures.items():
+        shown = Table(box=box.MARKDOWN)
+        shown.add_column(title, no_wrap=True)
+        for name in by_name:
+            shown.add_column(name, justify="right")
+        for figure in next(iter(by_name.values())):
+            shown.add_row(figure, *(f"{each[figure]:,.3g}" for each in by_name.values()))
+        console.print(shown)
+
+
 def main() -> None:
     chosen = options()
     as_kafka_starts_it()
@@ -158,8 +204,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         stolen = Stolen()
-        with bucket(scratch, chosen.p50, chosen.p99):
-            measure(chosen, scratch, console)
+        with bucket(scratch, chosen.p50, chosen.p99) as port:
+            if set(chosen.only) & set(LOADS):
+                load_alone(chosen, scratch, port, console)
+            if set(chosen.only) & set(STEPS):
+                measure(chosen, scratch, console)
             if chosen.kills:
                 interrupt(chosen, scratch, console)
         stolen_percent = stolen.percent

@@ -3,19 +3,24 @@
     python -m benches.bucket.latency PORT --p50 25 --p99 120
 
 Each PUT is answered after a log-normal time, or when the server has answered, whichever is later. Other
-requests are passed on as they are. The port that it listens on is its first line.
+requests are passed on as they are. The port that it listens on is its first line. It counts requests, and
+answers those for `/-/counts` itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
+import json
 import math
 import random
+from dataclasses import asdict, dataclass
 
 _NORMAL_P99 = 2.326
 """The 99th percentile of a standard normal distribution."""
 _HEAD_MAX = 1 << 16
+_COUNTS = b"/-/counts"
 
 
 class Latency:
@@ -35,6 +40,61 @@ class Latency:
     def next_s(self) -> float:
         """Return the time of the next PUT, in seconds."""
         return self._p50_s * math.exp(self._sigma * self._random.gauss(0, 1))
+
+
+@dataclass
+class Counts:
+    """What has passed so far.
+
+    Attributes:
+        puts: creates of objects.
+        lists: lists.
+        gets: reads of objects.
+        others: deletes, for instance.
+        put_bytes: what the creates held.
+        put_s: what all creates have taken.
+    """
+
+    puts: int = 0
+    lists: int = 0
+    gets: int = 0
+    others: int = 0
+    put_bytes: int = 0
+    put_s: float = 0.0
+
+    def add(self, request: bytes, took_s: float) -> None:
+        """Count a request."""
+        method, path = request[: request.index(b"\r\n")].split(b" ")[:2]
+        if method == b"PUT":
+            self.puts += 1
+            self.put_bytes += len(request)
+            self.put_s += took_s
+        elif method == b"GET" and b"list-type=" in path:
+            self.lists += 1
+        elif method == b"GET":
+            self.gets += 1
+        else:
+            self.others += 1
+
+    def since(self, before: Counts) -> Counts:
+        """Return what has passed since."""
+        earlier = asdict(before)
+        return Counts(**{name: value - earlier[name] for name, value in asdict(self).items()})
+
+    @property
+    def dollars(self) -> float:
+        """The price on S3 Standard in us-east-1."""
+        return (self.puts + self.lists) * 5.0e-6 + self.gets * 0.4e-6
+
+
+def counts(port: int) -> Counts:
+    """Ask a relay what has passed."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", _COUNTS.decode())
+        return Counts(**json.load(connection.getresponse()))
+    finally:
+        connection.close()
 
 
 async def _message(reader: asyncio.StreamReader, *, is_answer: bool, to_head: bool = False) -> bytes | None:
@@ -64,18 +124,25 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 async def serve(port: int, latency: Latency) -> None:
     """Relay to a port until cancelled."""
+    passed = Counts()
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
         answers, requests = await asyncio.open_connection("127.0.0.1", port, limit=_HEAD_MAX)
         try:
             while (request := await _message(reader, is_answer=False)) is not None:
-                due_s = loop.time() + (latency.next_s() if request.startswith(b"PUT ") else 0.0)
+                if request.startswith(b"GET " + _COUNTS):
+                    body = json.dumps(asdict(passed)).encode()
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+                    continue
+                began_s = loop.time()
+                due_s = began_s + (latency.next_s() if request.startswith(b"PUT ") else 0.0)
                 requests.write(request)
                 answer = await _message(answers, is_answer=True, to_head=request.startswith(b"HEAD "))
                 if answer is None:
                     return
                 await asyncio.sleep(max(due_s - loop.time(), 0.0))
+                passed.add(request, loop.time() - began_s)
                 writer.write(answer)
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError):

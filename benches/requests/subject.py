@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 from uuid import uuid4
 
@@ -69,9 +69,16 @@ class Subject(ABC):
         words = [f"requests={records}", "warm_up=0"]
         self._generate("produce", _FILLING_CLIENTS, _SECONDS_MAX, words)
 
-    def measure(self, step: str, count: int, seconds: float, rate: int, round: int) -> dict[str, float]:
-        """One run; the figures by the load generator's names."""
-        return self._generate(step, count, seconds, [*self.prepare(step, count, round), f"rate={rate}"])
+    def measure(
+        self, step: str, count: int, seconds: float, rate: int, round: int, more: Sequence[str] = ()
+    ) -> dict[str, float]:
+        """One run; the figures by the load generator's names.
+
+        Args:
+            more: further words of the load generator's command line.
+        """
+        words = [*self.prepare(step, count, round), f"rate={rate}", *more]
+        return self._generate(step, count, seconds, words)
 
     def _generate(self, step: str, count: int, seconds: float, words: list[str]) -> dict[str, float]:
         port, _ = self.address

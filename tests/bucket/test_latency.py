@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from benches.bucket.latency import Latency
+from benches.bucket.latency import Counts, Latency, counts
 from tests.harness.s3 import BUCKET, s3_server
 
 from sharecore.storage.bucket import BucketPlace, probe
@@ -30,6 +30,14 @@ def test_a_bucket_is_the_same_through_it(relay: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     found = probe(BucketPlace(f"s3://{BUCKET}/queue", relay))
     assert (found.verdict, found.why) == ("fit", "")
+    passed = counts(int(relay.rpartition(":")[2]))
+    # two of one name, and 16 rounds of eight at once
+    assert passed.puts >= 2 + 16 * 8
+    assert passed.lists >= 2
+    assert passed.gets > passed.others > 0
+    assert passed.put_bytes > 100 * passed.puts
+    assert passed.put_s > 0.001 * passed.puts
+    assert passed.since(passed) == Counts()
 
 
 def test_times_have_the_percentiles_that_are_asked_for() -> None:

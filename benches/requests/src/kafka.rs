@@ -51,20 +51,26 @@ pub fn answer(input: &[u8]) -> Option<(usize, Cursor<'_>)> {
     Some((size, Cursor { rest: &frame[9..] }))
 }
 
-/// A batch of one record without a key.
-fn batch(record_bytes: usize) -> Vec<u8> {
-    let mut record = vec![0, 0, 0, 1];
-    zigzag(&mut record, record_bytes);
-    assert_eq!(
-        61 + 1 + usize::from(record_bytes + 6 > 63) + record.len(),
-        VALUE_AT,
-        "values of 64 to 8,000 bytes"
-    );
-    record.extend((0..record_bytes).map(|_| b'x'));
-    record.push(0);
+/// A batch of records without keys.
+pub fn batch(record_bytes: usize, count: usize) -> Vec<u8> {
     let mut records = Vec::new();
-    zigzag(&mut records, record.len());
-    records.extend_from_slice(&record);
+    for number in 0..count {
+        let mut record = vec![0, 0];
+        zigzag(&mut record, number);
+        record.push(1);
+        zigzag(&mut record, record_bytes);
+        if number == 0 {
+            assert_eq!(
+                61 + 1 + usize::from(record_bytes + 6 > 63) + record.len(),
+                VALUE_AT,
+                "values of 64 to 8,000 bytes"
+            );
+        }
+        record.extend((0..record_bytes).map(|_| b'x'));
+        record.push(0);
+        zigzag(&mut records, record.len());
+        records.extend_from_slice(&record);
+    }
     let now_ms = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_millis() as i64);
@@ -75,13 +81,13 @@ fn batch(record_bytes: usize) -> Vec<u8> {
     out.push(2);
     out.int([0; 4]);
     out.int(0i16.to_be_bytes());
-    out.int(0i32.to_be_bytes());
+    out.int((count as i32 - 1).to_be_bytes());
     out.int(now_ms.to_be_bytes());
     out.int(now_ms.to_be_bytes());
     out.int((-1i64).to_be_bytes());
     out.int((-1i16).to_be_bytes());
     out.int((-1i32).to_be_bytes());
-    out.int(1i32.to_be_bytes());
+    out.int((count as i32).to_be_bytes());
     out.extend_from_slice(&records);
     seal(&mut out);
     out
@@ -127,16 +133,16 @@ fn produced(input: &[u8]) -> Result<Option<(usize, bool)>, String> {
     }
 }
 
-/// One record a request; more than one request at a time only to fill a topic.
+/// One batch a request; more than one request at a time to fill a topic, and for throughput in batches.
 pub struct Producer {
     request: Vec<u8>,
     in_flight: usize,
 }
 
 impl Producer {
-    pub fn new(topic: TopicId, partition: usize, record_bytes: usize, in_flight: usize) -> Self {
+    pub fn new(topic: TopicId, partition: usize, batch: &[u8], in_flight: usize) -> Self {
         let mut request = Vec::new();
-        produce(&mut request, topic, partition, &batch(record_bytes));
+        produce(&mut request, topic, partition, batch);
         Producer { request, in_flight }
     }
 }
@@ -176,7 +182,7 @@ impl Pacer {
         Pacer {
             topic,
             partitions,
-            batch: batch(record_bytes),
+            batch: batch(record_bytes, 1),
             every,
             due: None,
             sent: 0,

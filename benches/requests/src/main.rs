@@ -51,7 +51,7 @@ fn clients(
                 Box::new(kafka::Producer::new(
                     settings.get::<kafka::TopicId>("topic")?,
                     partition,
-                    record_bytes,
+                    &kafka::batch(record_bytes, settings.get("records").unwrap_or(1)),
                     in_flight,
                 ))
             }
