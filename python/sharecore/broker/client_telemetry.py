@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sharecore.config.client_metrics import ClientMetricsConfig
 from sharecore.errors import ErrorCode
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sharecore.config import BrokerConfig
     from sharecore.metrics.exposition import Exposition, Lines
     from sharecore.network import Connection
+    from sharecore.protocol import messages
 
 _EXPANDED = 8
 """Maximum expansion of a push, relative to its size limit."""
@@ -49,12 +50,19 @@ class ClientTelemetry:
         for name in configs.names(ResourceType.CLIENT_METRICS):
             self._changed(ResourceType.CLIENT_METRICS, name)
 
-    def ask(self, connection: Connection, client_id: str | None, request: Any) -> Asked:
+    def ask(
+        self,
+        connection: Connection,
+        client_id: str | None,
+        request: messages.GetTelemetrySubscriptionsRequest,
+    ) -> Asked:
         """Return a client's subscription; raise KafkaError if it asks too soon."""
         client = _client(connection, client_id)
         return self._instances.ask(request.client_instance_id, client, self._follow(connection))
 
-    def push(self, connection: Connection, client_id: str | None, request: Any) -> None:
+    def push(
+        self, connection: Connection, client_id: str | None, request: messages.PushTelemetryRequest
+    ) -> None:
         """Store a push; raise KafkaError if it is refused."""
         client = _client(connection, client_id)
         self._instances.push(
@@ -78,7 +86,8 @@ class ClientTelemetry:
             sheet.add(f.CLIENT_PUSHES, errors[code], code.name)
         self._series.report(sheet, lines)
 
-    def _receive(self, request: Any, client: Client, asked: Asked) -> None:
+    def _receive(self, request: messages.PushTelemetryRequest, client: Client, asked: Asked) -> None:
+        assert request.client_instance_id is not None  # refused before
         if request.metrics:
             pushed = read_push(bytes(request.metrics), request.compression_type, self.bytes_max * _EXPANDED)
             self._series.take(request.client_instance_id, client, pushed, kept_ms(asked.interval_ms))

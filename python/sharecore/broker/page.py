@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from socket import socket
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sharecore.admin.watch import Held, Key
 from sharecore.client.settings import read_connection_settings
@@ -101,7 +101,7 @@ class BrokerPage:
         await serving
 
 
-def _run(serving: Coroutine[Any, Any, None]) -> None:
+def _run(serving: Coroutine[object, None, None]) -> None:
     try:
         asyncio.run(serving)
     except Exception:
@@ -137,7 +137,7 @@ class _There:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
-    async def call(self, work: Coroutine[Any, Any, Value]) -> Value:
+    async def call(self, work: Coroutine[object, None, Value]) -> Value:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Never
 
 from sharecore.protocol import ApiKey
 
-Handler = Callable[[Any, Any], Any]
-"""Maps a RequestContext and a request to a Result; see `broker.handlers`."""
+Handler = Callable[[Never, Never], object]
+"""Maps a RequestContext and a request to a Result; see `broker.handlers`.
+
+Each takes the type of its API's requests. Only the dispatch, which has read such a request, may call it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,9 @@ class Served:
     is_factory: bool = False
     handler: Handler | None = None
 
-    def load(self) -> Callable[..., Any]:
+    def load(self) -> Callable[..., object]:
         """Return the function, whose module is imported at the first call."""
-        function: Callable[..., Any] = getattr(
+        function: Callable[..., object] = getattr(
             import_module(f"sharecore.broker.handlers.{self.module}"), self.function
         )
         return function

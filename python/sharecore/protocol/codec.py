@@ -84,13 +84,13 @@ class Codec:
         return read_message(self.request_layout, frame, offset)
 
     def write_response(
-        self, correlation_id: int, message: Mapping[str, Any] | Produced | ShareAnswer
+        self, correlation_id: int, message: Mapping[str, object] | Produced | ShareAnswer
     ) -> list[bytes]:
         """Return a response frame with its size before it, as buffers to send one after the other."""
         return self.response_layout.write_response(correlation_id, self.tagged_header, message)
 
     def write_request(
-        self, correlation_id: int, client_id: str | None, message: Mapping[str, Any] | NamedTuple
+        self, correlation_id: int, client_id: str | None, message: Mapping[str, object] | NamedTuple
     ) -> bytes:
         """Return a request frame with its size before it."""
         name = None if client_id is None else client_id.encode()
@@ -115,7 +115,7 @@ class Codec:
         offset = skip_tagged_fields(frame, 4) if self.tagged_header else 4
         return correlation_id, read_message(self.response_layout, frame, offset)
 
-    def misspelt(self, message: Mapping[str, Any]) -> list[str]:
+    def misspelt(self, message: Mapping[str, object]) -> list[str]:
         """Names in a response that no version has."""
         strange = set(schema.unknown_names(message, self.response.struct))
         for version in schema.versions(self.api_key, response=True) if strange else ():

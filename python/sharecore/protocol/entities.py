@@ -15,10 +15,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.machinery import PathFinder
-from types import SimpleNamespace
-from typing import Any
+from types import CodeType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import kio.schema
+
+if TYPE_CHECKING:
+    from importlib.abc import InspectLoader
 
 _CLASS_VARIABLE = "__"
 """What names begin with that are no fields'."""
@@ -34,7 +37,7 @@ def entity(module: str, name: str) -> Any:
     return getattr(_run(module), name)
 
 
-def fields_of(entity: Any) -> Iterator[dataclasses.Field[Any]]:
+def fields_of(entity: Any) -> Iterator[dataclasses.Field[object]]:
     """Yield the fields of such a class, in their order, each with its name and type."""
     for name, annotation in entity.__annotations__.items():
         if not name.startswith(_CLASS_VARIABLE):
@@ -47,7 +50,7 @@ def fields_of(entity: Any) -> Iterator[dataclasses.Field[Any]]:
 
 def _run(module: str) -> SimpleNamespace:
     """Return what importing it would make."""
-    names: dict[str, Any] = {"__name__": module, "__builtins__": _BUILTINS}
+    names: dict[str, object] = {"__name__": module, "__builtins__": _BUILTINS}
     exec(_code(module), names)
     return SimpleNamespace(**names)
 
@@ -56,7 +59,7 @@ _shared = cache(_run)
 """The modules that others import: headers, errors, nominal types."""
 
 
-def _code(module: str) -> Any:
+def _code(module: str) -> CodeType:
     """Return what importing it would run. The packages that it lies in would import more, and are passed
     by.
     """
@@ -65,11 +68,13 @@ def _code(module: str) -> Any:
     spec = PathFinder.find_spec(last, places)
     if spec is None or spec.loader is None:
         raise ImportError(f"{module} is not there", name=module)
-    loader: Any = spec.loader
-    return loader.get_code(last)
+    loader = cast("InspectLoader", spec.loader)
+    code = loader.get_code(last)
+    assert code is not None
+    return code
 
 
-def _import(name: str, *rest: Any) -> Any:
+def _import(name: str, *rest: Any) -> object:
     if name in _STAND_INS:
         return _STAND_INS[name]
     return _shared(name) if name.startswith("kio.schema.") else __import__(name, *rest)
@@ -88,7 +93,7 @@ class _Primitives(SimpleNamespace):
 
 
 _PRIMITIVES = "kio.static.primitive"
-_STAND_INS: dict[str, Any] = {
+_STAND_INS: dict[str, object] = {
     "dataclasses": SimpleNamespace(dataclass=lambda **_: lambda entity: entity, field=dataclasses.field),
     _PRIMITIVES: _Primitives(
         **dict.fromkeys(("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"), int),

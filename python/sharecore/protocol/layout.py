@@ -60,7 +60,7 @@ def compile_layout(struct: Struct, newest: Struct | None = None) -> Layout:
 
 def _spec(
     struct: Struct, newest: Struct | None
-) -> tuple[type[tuple[Any, ...]] | None, bool, tuple[Any, ...]]:
+) -> tuple[type[tuple[object, ...]] | None, bool, tuple[object, ...]]:
     fields = []
     for field in struct.fields:
         newer = newest.field(field.name) if newest is not None else None
@@ -71,12 +71,12 @@ def _spec(
     return _record_class(struct, newest), struct.flexible, tuple(fields)
 
 
-def _record_class(struct: Struct, newest: Struct | None) -> type[tuple[Any, ...]] | None:
+def _record_class(struct: Struct, newest: Struct | None) -> type[tuple[object, ...]] | None:
     if is_acknowledgement_batch(struct):
         return None  # a plain tuple, as the engine expects: a request may have thousands
     # a class per message schema, which mypy cannot see in the source
     base = namedtuple(struct.name, [field.name for field in struct.fields])  # type: ignore[misc]
-    names: dict[str, Any] = {"__slots__": ()}
+    names: dict[str, object] = {"__slots__": ()}
     for field in newest.fields if newest is not None else ():
         if struct.field(field.name) is None:
             names[field.name] = field.default

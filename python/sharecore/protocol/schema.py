@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, replace
 from dataclasses import field as dataclass_field
 from functools import cache
-from typing import Any
+from typing import Any, Literal, cast
 
 from kio.schema import index as kio_index
 from kio.static.constants import EntityType
@@ -38,7 +38,14 @@ FIXED_FORMAT = {
 }
 COORDINATOR_EPOCH_TAG = 14_932
 """Far from the tags that Kafka gives, from 0 on."""
-_IMPLICIT_DEFAULT: dict[str, Any] = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None}
+_Kind = Literal[EntityType.request, EntityType.response]
+_IMPLICIT_DEFAULT: dict[str, object] = {
+    "string": "",
+    "bytes": b"",
+    "records": None,
+    "bool": False,
+    "uuid": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,7 @@ class FieldSpec:
     array: bool
     nullable: bool
     tag: int | None
-    default: Any
+    default: object
 
     @property
     def fixed(self) -> bool:
@@ -141,7 +148,7 @@ _NEWER: Mapping[int, tuple[int, Callable[[Struct], Struct], Callable[[Struct], S
 
 def versions(api_key: int, *, response: bool) -> list[int]:
     """Return the versions that the schemas know, in their order."""
-    kind: Any = EntityType.response if response else EntityType.request
+    kind: _Kind = EntityType.response if response else EntityType.request
     known = kio_index.schema_name_map[kio_index.api_key_map[api_key]]
     found = {version for version, kinds in known.items() if kind in kinds}
     if api_key in _NEWER:
@@ -162,7 +169,7 @@ def load(api_key: int, version: int, *, response: bool) -> Message:
         KeyError: the schemas have no such API or version.
     """
     name = kio_index.api_key_map[api_key]
-    kind: Any = EntityType.response if response else EntityType.request
+    kind: _Kind = EntityType.response if response else EntityType.request
     newer, *changes = _NEWER.get(api_key, (-1,))
     if version == newer and version not in kio_index.schema_name_map[name]:
         before = load(api_key, version - 1, response=response)
@@ -176,7 +183,7 @@ def load(api_key: int, version: int, *, response: bool) -> Message:
     )
 
 
-def unknown_names(message: Mapping[str, Any] | tuple[Any, ...], struct: Struct) -> Iterator[str]:
+def unknown_names(message: Mapping[str, object] | tuple[object, ...], struct: Struct) -> Iterator[str]:
     """Names in `message` that `struct` does not have, as dotted paths: a handler's misspelling, in the newest
     version.
     """
@@ -191,7 +198,8 @@ def unknown_names(message: Mapping[str, Any] | tuple[Any, ...], struct: Struct) 
         if field is None:
             yield name
         elif field.struct is not None and value is not None:
-            for item in value if field.array else (value,):
+            items = value if field.array else (value,)
+            for item in cast("Iterable[Mapping[str, object]]", items):
                 yield from (f"{name}.{inner}" for inner in unknown_names(item, field.struct))
 
 

@@ -65,7 +65,8 @@ def test_nothing_is_imported_for_it() -> None:
 
 
 def test_a_type_that_came_later_is_taken_from_kio() -> None:
-    assert _STAND_INS["kio.static.primitive"].svarint is primitive.svarint
+    primitives: Any = _STAND_INS["kio.static.primitive"]
+    assert primitives.svarint is primitive.svarint
 
 
 def test_a_module_that_is_not_there_is_an_import_error() -> None:

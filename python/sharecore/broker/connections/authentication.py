@@ -6,7 +6,6 @@ import asyncio
 import logging
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from sharecore.clock import Clock
 from sharecore.config import BrokerConfig
@@ -139,7 +138,7 @@ class Authenticator:
         name = messages.read_request(frame, header).mechanism
         self._offered = self._service.mechanisms(connection.listener)
         mechanism = self._offered.get(name)
-        answer: dict[str, Any] = {"mechanisms": list(self._offered)}
+        answer: dict[str, object] = {"mechanisms": list(self._offered)}
         if mechanism is None:
             answer["error_code"] = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             self._log_refusal(connection, Refused(f"mechanism {name!r:.40} is not offered"))

@@ -56,15 +56,13 @@ _ANY_TOPIC = UUID(int=0)
 
 def lobby_apis() -> dict[ApiKey, Served]:
     """Return the APIs on offer: those of the leader, so that clients take a standby for a broker."""
-    handlers: dict[ApiKey, Handler] = {
-        ApiKey.METADATA: Introduction().handle,
-        ApiKey.PRODUCE: _produce,
-        ApiKey.FETCH: _fetch,
-        ApiKey.SHARE_FETCH: _share,
-        ApiKey.SHARE_ACKNOWLEDGE: _share,
-        **dict.fromkeys(_OF_EACH_BROKER, _nothing),
-        **dict.fromkeys(_OF_COORDINATORS, _not_coordinator),
-    }
+    handlers: dict[ApiKey, Handler] = {}
+    handlers |= dict.fromkeys(_OF_EACH_BROKER, _nothing)
+    handlers |= dict.fromkeys(_OF_COORDINATORS, _not_coordinator)
+    handlers[ApiKey.METADATA] = Introduction().handle
+    handlers[ApiKey.PRODUCE] = _produce
+    handlers[ApiKey.FETCH] = _fetch
+    handlers[ApiKey.SHARE_FETCH] = handlers[ApiKey.SHARE_ACKNOWLEDGE] = _share
     return {
         key: served
         if key in _SAME

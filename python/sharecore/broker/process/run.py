@@ -14,7 +14,6 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any
 
 from sharecore._core import use_one_heap
 from sharecore.broker.backend import Backend
@@ -162,7 +161,7 @@ def _announce_standby(manner: Manner, text: str) -> None:
         log.info("%s", text)
 
 
-async def _unless_stopped(work: Coroutine[Any, Any, None], stopping: asyncio.Event) -> bool:
+async def _unless_stopped(work: Coroutine[object, None, None], stopping: asyncio.Event) -> bool:
     """Do work that may take as long as another broker leads; return False if a signal came first."""
     working = asyncio.ensure_future(work)
     signalled = asyncio.ensure_future(stopping.wait())

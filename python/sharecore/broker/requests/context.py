@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Container, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from sharecore._core import ShareAnswer
 from sharecore.errors import DENIED, ErrorCode, KafkaError
@@ -103,14 +103,15 @@ class RequestContext(NamedTuple):
         """
         answer = self.broker.turns.run(steps, self.hold)
         if isinstance(answer, Later):
-            return self.broker.large_requests.written(self, answer)
+            # the dispatch takes an answer as it is, or encoded
+            return cast("Awaitable[Answer]", self.broker.large_requests.written(self, answer))
         return answer
 
     async def finish(self, steps: Steps[Answer]) -> Answer:
         """Run the work as `run` does, and wait for the result."""
         return await self.broker.turns.finish(steps, self.hold)
 
-    def hold(self, later: Later[Any]) -> None:
+    def hold(self, later: Later[object]) -> None:
         """Hold later requests of the connection until `later` has ended."""
         self.connection.hold()
         later.add_done_callback(lambda _: self.connection.go_on())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from sharecore._core import Dispatch
 from sharecore.broker.requests.context import RequestContext
 from sharecore.broker.requests.metering import Meter
-from sharecore.broker.served import Served
+from sharecore.broker.served import Handler, Served
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.network import Disconnect
 from sharecore.protocol import ApiKey, Codec, codec
@@ -33,7 +33,7 @@ class Dispatcher:
 
     def __init__(self, broker: Services, *, check_names: bool = False) -> None:
         self._broker = broker
-        self._made: dict[tuple[str, str], Any] = {}
+        self._made: dict[tuple[str, str], Handler] = {}
         """Handlers by module and function."""
         self._dispatch = Dispatch(
             broker,
@@ -55,8 +55,7 @@ class Dispatcher:
 
     @property
     def _offered(self) -> Mapping[int, Served]:
-        offered: Mapping[Any, Served] = self._broker.served
-        return offered
+        return cast("Mapping[int, Served]", self._broker.served)  # a client may send any number
 
     # callbacks of the dispatch
 
@@ -79,13 +78,14 @@ class Dispatcher:
         self.add(api_key, api_version, codec(api_key, api_version), self._handler(served))
         return True
 
-    def _handler(self, served: Served) -> Any:
+    def _handler(self, served: Served) -> Handler:
         if served.handler is not None:
             return served.handler
         place = served.module, served.function
         if place not in self._made:
             function = served.load()
-            self._made[place] = function(self._broker) if served.is_factory else function
+            made = function(self._broker) if served.is_factory else function
+            self._made[place] = cast("Handler", made)
         return self._made[place]
 
     def _unsupported_api_versions(self, correlation_id: int) -> list[bytes]:
@@ -108,7 +108,7 @@ class Dispatcher:
             "%s of %s, %d bytes, from %s", _name(context), context.client_id, frame_bytes, context.connection
         )
 
-    def _check(self, messages: Codec, context: RequestContext, message: Mapping[str, Any]) -> None:
+    def _check(self, messages: Codec, context: RequestContext, message: Mapping[str, object]) -> None:
         """Raise Disconnect for an answer with unknown field names."""
         if names := messages.misspelt(message):
             log.error("the answer to %s has unknown field names: %s", _name(context), ", ".join(names))
@@ -118,7 +118,7 @@ class Dispatcher:
         log.error("cannot encode the answer to %s", _name(context), exc_info=error)
         raise Disconnect("answer cannot be encoded") from error
 
-    def _refusal(self, messages: Codec, context: RequestContext, error: BaseException) -> dict[str, Any]:
+    def _refusal(self, messages: Codec, context: RequestContext, error: BaseException) -> dict[str, object]:
         """Return the answer for a request that failed as a whole.
 
         Raises:

@@ -6,14 +6,15 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 from sharecore import _core
-from sharecore.network import Disconnect
+from sharecore.network import Connection, Disconnect
 from sharecore.protocol import Codec, codec
 from sharecore.waiting import FairThread, Later, outcome
 
 T = TypeVar("T")
+Message = TypeVar("Message")
 
 _MEDIUM_PART = 8
 """Requests of up to this fraction of the limit do not wait for larger ones."""
@@ -27,14 +28,14 @@ class Request(Protocol):
     """The used part of a request; see `RequestContext`."""
 
     @property
-    def connection(self) -> Any: ...
+    def connection(self) -> Connection: ...
     @property
     def api_key(self) -> int: ...
     @property
     def api_version(self) -> int: ...
     @property
     def correlation_id(self) -> int: ...
-    def hold(self, later: Later[Any]) -> None: ...
+    def hold(self, later: Later[object]) -> None: ...
 
 
 class LargeRequests:
@@ -56,11 +57,11 @@ class LargeRequests:
         self,
         context: Request,
         messages: Codec,
-        handle: Callable[[Request, Any], Any],
+        handle: Callable[[Request, Message], object],
         frame: bytes,
         at: int,
         entries: int,
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[object]:
         """Return the answer to a request, as its handler would.
 
         No later request of the connection starts before.
@@ -77,7 +78,7 @@ class LargeRequests:
         context.hold(ended)
         lane = self._medium if entries <= self._medium_max else self._large
         if isinstance(handle, _core.Produce):
-            read: Callable[[], Any] = partial(handle.read_apart, frame, at, context.api_version)
+            read = cast("Callable[[], Message]", partial(handle.read_apart, frame, at, context.api_version))
         else:
             read = partial(messages.request_layout.read_apart, frame, at)
         return self._answer(lane, context, messages, handle, read, entries, ended)
@@ -87,11 +88,11 @@ class LargeRequests:
         lane: Lane,
         context: Request,
         messages: Codec,
-        handle: Callable[[Request, Any], Any],
-        read: Callable[[], Any],
+        handle: Callable[[Request, Message], object],
+        read: Callable[[], Message],
         entries: int,
         ended: Later[None],
-    ) -> Any:
+    ) -> object:
         owner = context.connection.owner
         place = await lane.enter(owner, entries)
         try:
@@ -110,12 +111,12 @@ class LargeRequests:
             place.leave()
             ended.set_result(None)
 
-    async def written(self, context: Request, answer: Later[Any]) -> Any:
+    async def written(self, context: Request, answer: Later[T]) -> T | _core.WrittenAnswer:
         """Return a deferred answer, encoded in the thread if it is large."""
         found = await outcome(answer)
         return await self._write(self._medium, context, found) if _is_large(found) else found
 
-    async def _write(self, lane: Lane, context: Request, answer: Any) -> Any:
+    async def _write(self, lane: Lane, context: Request, answer: T) -> T | _core.WrittenAnswer:
         if not isinstance(answer, (dict, _core.Produced)):
             return answer  # already encoded, or encodes itself
         messages = codec(context.api_key, context.api_version)
@@ -130,7 +131,7 @@ class LargeRequests:
         return _core.WrittenAnswer(answer, parts)
 
 
-def _is_large(answer: Any) -> bool:
+def _is_large(answer: object) -> bool:
     """Return whether encoding an answer would take noticeable time."""
     if not isinstance(answer, dict):
         return False

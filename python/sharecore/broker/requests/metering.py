@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter_ns
-from typing import Any
+from typing import cast
 
 from sharecore._core import Produced, ShareAnswer
 from sharecore.broker.requests.context import RequestContext
@@ -36,7 +37,7 @@ class Meter:
         """Restart the clock: the answer can continue."""
         self._began = perf_counter_ns()
 
-    def settle(self, messages: Codec, message: Any, parts: list[bytes]) -> list[bytes]:
+    def settle(self, messages: Codec, message: object, parts: list[bytes]) -> list[bytes]:
         """Account for the request; return the answer with its throttle time.
 
         Args:
@@ -55,7 +56,7 @@ class Meter:
             return parts
         if isinstance(message, (Produced, ShareAnswer)):
             return messages.write_response(context.correlation_id, message.throttled(waiting_ms))
-        sent = {"responses": []} if empty else message
+        sent = {"responses": []} if empty else cast("Mapping[str, object]", message)
         return messages.write_response(context.correlation_id, {**sent, "throttle_time_ms": waiting_ms})
 
     def _count(self, answer_bytes: int) -> tuple[int, bool]:

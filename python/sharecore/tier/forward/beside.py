@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from sharecore._core import WrittenAnswer
 from sharecore.broker.handlers import SERVED
@@ -25,8 +25,7 @@ async def own_answer(context: RequestContext, request: Message) -> Fields:
     result = SERVED[ApiKey(context.api_key)].load()(context, request)
     if isinstance(result, Awaitable):
         result = await result
-    answer: Fields = result.message if isinstance(result, WrittenAnswer) else result
-    return answer
+    return cast("Fields", result.message if isinstance(result, WrittenAnswer) else result)
 
 
 def _is_ours(context: RequestContext, group_id: str) -> bool:

@@ -150,7 +150,7 @@ class Through:
         context = RequestContext(cast(Any, self.broker), cast(Connection, client), api, version, 7, "an app")
         handler = self.forwarding.served[api].handler
         assert handler is not None
-        result = handler(context, request)
+        result = cast(Any, handler)(context, request)
         assert isinstance(result, Awaitable)
         return asyncio.ensure_future(self._answer(messages, result))
 
