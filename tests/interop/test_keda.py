@@ -12,9 +12,12 @@ from typing import Any
 
 import grpc
 import pytest
+from confluent_kafka import AcknowledgeType
 from tests.harness.broker import SHARECORE, Broker, free_port
-from tests.harness.clients import produce, settle, share_consumer, take
+from tests.harness.clients import configure_group, produce, settle, share_consumer, take
+from tests.interop.conftest import KIND
 
+from sharecore.admin import BlockingAdmin
 from sharecore.keda import messages
 
 
@@ -122,3 +125,25 @@ def test_it_serves_with_tls(broker: Broker, group: str, tmp_path: Path) -> None:
         options = [("grpc.ssl_target_name_override", "localhost")]
         with grpc.secure_channel(f"127.0.0.1:{port}", trusted, options) as channel:
             assert Keda(channel).is_active(group=group)
+
+
+@pytest.mark.skipif(KIND == "apache", reason="Apache Kafka has no back-off of a group")
+def test_records_that_wait_need_no_worker(broker: Broker, topic: str, group: str) -> None:
+    configure_group(
+        broker.bootstrap, group, share_auto_offset_reset="earliest", share_retry_backoff_ms="300000"
+    )
+    produce(broker.bootstrap, topic, [b"x"] * 3)
+    with share_consumer(broker.bootstrap, group, [topic]) as consumer:
+        settle(consumer, 3, lambda _: AcknowledgeType.RELEASE)
+    with scaler(broker.bootstrap) as address, grpc.insecure_channel(address) as channel:
+        keda = Keda(channel)
+        assert keda.records(group=group) == (0, 0.0)
+        changes = keda.changes(group=group)
+        assert not next(changes).result
+        produce(broker.bootstrap, topic, [b"y"])
+        assert next(changes).result
+        assert keda.records(group=group) == (1, 1.0)
+        with BlockingAdmin(bootstrap_servers=broker.bootstrap) as admin:
+            admin.pause(group)
+        assert not next(changes).result
+        changes.cancel()

@@ -244,6 +244,9 @@ def test_schedules_need_the_rights_that_docs_name_and_no_more(listeners: Listene
         for key, target in (("mine", TOPIC), ("theirs", secret)):
             added = sharecore(listeners, "schedules", "add", key, key, "--to", target, "--delay", "1s")
             assert added[0] == 0, added[2]
+        # whether it is there takes the right to read
+        unsure = sharecore(listeners, "schedules", "cancel", "neither")
+        assert unsure[:2] == (0, "schedule neither: canceled, if there was one\n")
     operations = (AclOperation.READ, writes, AclOperation.DESCRIBE, AclOperation.DELETE)
     rights: list[Right] = [
         *(

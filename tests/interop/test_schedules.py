@@ -113,7 +113,13 @@ def test_each_time_of_a_schedule_is_written_once_over_kill_9(new_broker: BrokerM
         ours.schedule("canceled by ours", TARGET, "x", every=3600)
         ours.cancel_schedule("canceled by ours")
     run_program("schedules", "add", "by hand", "x", "--to", TARGET, "--delay", "1ms", *at)
-    run_program("schedules", "cancel", "canceled by hand", *at)
+    assert (
+        run_program("schedules", "cancel", "canceled by hand", *at) == "schedule canceled by hand: canceled\n"
+    )
+    for gone in ("canceled by hand", "canceled by ours", "never set"):
+        failed = subprocess.run([SHARECORE, "schedules", "cancel", gone, *at], capture_output=True, text=True)
+        assert (failed.returncode, failed.stdout) == (1, "")
+        assert failed.stderr == f"sharecore: no such schedule: {gone}\n"
     ledger = Ledger(broker.bootstrap)
     with scheduler(broker.bootstrap):
         ledger.read_until(lambda: len(ledger.dues) > 20)
@@ -126,6 +132,10 @@ def test_each_time_of_a_schedule_is_written_once_over_kill_9(new_broker: BrokerM
         ledger.read_until(lambda: wanted <= ledger.dues.keys())
         listed = json.loads(run_program("schedules", "list", "--output", "json", *at))
         ledger.read(2)
+    # what the scheduler has taken up is found in its state
+    assert run_program("schedules", "cancel", "again", *at) == "schedule again: canceled\n"
+    failed = subprocess.run([SHARECORE, "schedules", "cancel", "once 7", *at], capture_output=True, text=True)
+    assert (failed.returncode, failed.stderr) == (1, "sharecore: no such schedule: once 7\n")
     ledger.close()
     again = sorted(ledger.dues.pop(b"again"))
     assert [after - before for before, after in pairwise(again)] == [1000] * (len(again) - 1)

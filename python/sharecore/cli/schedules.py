@@ -160,11 +160,33 @@ def cancel(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Cancel schedules: records not yet written are dropped."""
+    """Cancel schedules: records not yet written are dropped.
+
+    Ends with status 1 if there is no such schedule.
+    """
     with failures_in_one_line():
+        from confluent_kafka import KafkaException
+
+        from sharecore.errors import PackageMissing
+        from sharecore.schedules.listing import find
+
         cluster = Cluster(bootstrap, setting, command_config, timeout)
         cluster.check()
-        _write(cluster, topic, keys, None, (), lambda key: typer.echo(f"schedule {key}: canceled"))
+        chosen = confluent_settings(cluster)
+        try:
+            found = find(chosen, topic, {os.fsencode(key) for key in keys}, timeout or _SECONDS)
+        except KafkaException as error:
+            raise CommandFailed(error.args[0].str()) from None
+        except PackageMissing as error:
+            raise CommandFailed(str(error)) from None
+        unknown = [key for key in keys if found is not None and os.fsencode(key) not in found]
+        done = "canceled, if there was one" if found is None else "canceled"
+        pending = [key for key in keys if key not in unknown]
+        _write(cluster, topic, pending, None, (), lambda key: typer.echo(f"schedule {key}: {done}"))
+        if unknown:
+            raise CommandFailed(
+                f"no such {'schedule' if len(unknown) == 1 else 'schedules'}: {', '.join(unknown)}"
+            )
 
 
 @schedules.command("list", short_help="List the schedules.")

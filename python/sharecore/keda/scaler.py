@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from sharecore.admin import TopicPartition
 from sharecore.admin.model import PartitionOffset
+from sharecore.admin.waiting import Waiting
 from sharecore.errors import ErrorCode, KafkaError
 
 LAG_THRESHOLD = 10.0
 """Default number of records per worker, as in KEDA's Kafka scaler."""
 _TRIGGERS_MAX = 1_000
+_TIMED = frozenset({"backoff", "delivery"})
+"""Reasons that more workers do not change, and that end by themselves."""
 
 
 class TriggerError(ValueError):
@@ -80,6 +84,23 @@ class Offsets(Protocol):
 
     async def offsets(self, group_id: str) -> list[PartitionOffset]: ...
 
+    async def waiting_of(self, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting: ...
+
+
+class _Look(NamedTuple):
+    """A group at a time."""
+
+    offsets: list[PartitionOffset]
+    waiting: Waiting
+
+    def ready(self, partition: PartitionOffset) -> int | None:
+        """Return the lag without the records whose time has not come; None if the lag is unknown."""
+        if partition.lag is None:
+            return None
+        reasons = self.waiting.partitions.get(partition.partition, ())
+        waiting = [each.get("records", 0) for each in reasons if each["reason"] in _TIMED]
+        return max(0, partition.lag - sum(count for count in waiting if isinstance(count, int)))
+
 
 class Scaler:
     """Lag by trigger. Triggers of one group share a request for `fresh_s`.
@@ -96,10 +117,13 @@ class Scaler:
         self._cluster = cluster
         self._fresh_s = fresh_s
         self._now_s = now_s
-        self._looks: dict[str, tuple[float, asyncio.Task[list[PartitionOffset]]]] = {}
+        self._looks: dict[str, tuple[float, asyncio.Task[_Look]]] = {}
 
     async def records(self, trigger: Trigger) -> float:
         """Return the number of unsettled records, including acquired ones.
+
+        Records in back-off or before their delivery time do not count, as far as the brokers report them. A
+        paused group has no records.
 
         If the group does not exist or a position is unknown, return at least `lag_threshold`: only a worker
         can create the position, and with a lag of zero none would start.
@@ -113,10 +137,14 @@ class Scaler:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
             return trigger.lag_threshold
-        counted = [each for each in found if not trigger.topics or each.partition.topic in trigger.topics]
+        counted = [
+            each for each in found.offsets if not trigger.topics or each.partition.topic in trigger.topics
+        ]
         if refused := next((each.error for each in counted if each.error is not None), None):
             raise refused
-        lags = [each.lag for each in counted]
+        if found.waiting.paused:
+            return 0.0
+        lags = [found.ready(each) for each in counted]
         known = float(sum(lag for lag in lags if lag is not None))
         missing = trigger.topics - {each.partition.topic for each in counted}
         if None in lags or missing or not counted:
@@ -127,12 +155,17 @@ class Scaler:
         """Return whether the group needs a worker at all; raises as `records` does."""
         return await self.records(trigger) > trigger.activation_lag_threshold
 
-    async def _look(self, group: str) -> list[PartitionOffset]:
+    async def _look(self, group: str) -> _Look:
         now_s = self._now_s()
         known = self._looks.get(group)
         if known is None or now_s - known[0] > self._fresh_s:
             if len(self._looks) >= _TRIGGERS_MAX:
                 self._looks.clear()
-            known = self._looks[group] = (now_s, asyncio.ensure_future(self._cluster.offsets(group)))
+            known = self._looks[group] = (now_s, asyncio.ensure_future(self._ask(group)))
         # a cancelled call must not cancel the request for the others
         return await asyncio.shield(known[1])
+
+    async def _ask(self, group: str) -> _Look:
+        offsets = await self._cluster.offsets(group)
+        behind = [each.partition for each in offsets if each.lag]
+        return _Look(offsets, await self._cluster.waiting_of(group, behind) if behind else Waiting())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
 from sharecore.admin.model import PartitionOffset
+from sharecore.admin.pausing import Pause
+from sharecore.admin.waiting import Waiting
 from sharecore.client.wire.cluster import TopicPartition
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.keda.scaler import Scaler, Trigger, TriggerError
@@ -19,6 +21,11 @@ class Cluster:
     def __init__(self, *answers: Sequence[PartitionOffset] | KafkaError) -> None:
         self._answers = list(answers)
         self.asked = 0
+        self.waiting = Waiting()
+
+    async def waiting_of(self, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting:
+        del partitions
+        return self.waiting
 
     async def offsets(self, group_id: str) -> list[PartitionOffset]:
         self.asked += 1
@@ -148,3 +155,27 @@ def test_a_failed_request_is_tried_again() -> None:
         assert await scaler.records(Trigger("g")) == 3
 
     asyncio.run(work())
+
+
+def test_records_whose_time_has_not_come_do_not_count() -> None:
+    cluster = Cluster([at("a", 0, 12), at("a", 1, 5), at("b", 0, 3)])
+    cluster.waiting.partitions[TopicPartition("a", 0)] = [
+        {"reason": "backoff", "records": 4, "dueMs": 7},
+        {"reason": "delivery", "records": 3, "dueMs": None},
+        {"reason": "order", "records": 2},
+        {"reason": "a later version's"},
+    ]
+    cluster.waiting.partitions[TopicPartition("a", 1)] = [{"reason": "delivery", "records": 9}]
+    assert records(cluster, Trigger("g")) == 12 - 7 + 0 + 3
+    assert records(cluster, Trigger("g", frozenset({"b"}))) == 3
+    assert records(cluster, Trigger("g", frozenset({"missing"}))) == 10
+
+
+def test_a_paused_group_needs_no_worker() -> None:
+    cluster = Cluster([at("a", 0, 12)])
+    trigger = Trigger("g")
+    assert asyncio.run(Scaler(cluster).is_active(trigger))
+    cluster.waiting.pause = Pause(lasting=True)
+    assert not asyncio.run(Scaler(cluster).is_active(trigger))
+    cluster.waiting.pause = Pause(until_ms=1)
+    assert asyncio.run(Scaler(cluster).is_active(trigger)), "its end is in the past"
