@@ -1,25 +1,64 @@
-"""Docstrings begin with an imperative: "Return the topic", not "Returns the topic" or "The topic"."""
+"""Docstrings begin with an imperative, "Return the topic", and no more public names lack one than today."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 from tests.tidy.tree import ROOT
 
+MISSING = {
+    "adapters": 2,
+    "admin": 2,
+    "broker": 25,
+    "cli": 6,
+    "client": 43,
+    "coordinator": 16,
+    "jobs": 2,
+    "keda": 4,
+    "logs": 8,
+    "network": 9,
+    "persister": 26,
+    "reference": 40,
+    "schedules": 2,
+    "spark": 32,
+    "storage": 24,
+    "tier": 60,
+    "trace": 30,
+    "upstream": 1,
+}
+"""Number of public classes and functions without a docstring, by package. It only goes down.
 
-def test_every_docstring_begins_with_an_imperative() -> None:
+Most implement an interface that describes them.
+"""
+
+
+def found(rules: str) -> list[str]:
+    """List what ruff finds in the package, as `path:line:column: rule text`."""
     command = [
         sys.executable,
         "-m",
         "ruff",
         "check",
         "--select",
-        "D401",
+        rules,
         "--output-format",
         "concise",
         "--exit-zero",
-        "python",
     ]
-    found = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert [line for line in found.splitlines() if "D401" in line] == []
+    lines = subprocess.run([*command, "python"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [line for line in lines.splitlines() if any(f" {rule} " in line for rule in rules.split(","))]
+
+
+def test_every_docstring_begins_with_an_imperative() -> None:
+    assert found("D401") == []
+
+
+def test_missing_docstrings_only_go_down() -> None:
+    paths = [Path(line.partition(":")[0]) for line in found("D101,D102,D103")]
+    missing = Counter(path.parts[2].removesuffix(".py") for path in paths if path.suffix == ".py")
+    assert {room: times for room, times in missing.items() if times > MISSING.get(room, 0)} == {}, (
+        "describe it"
+    )

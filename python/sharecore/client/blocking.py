@@ -137,31 +137,39 @@ class ShareConsumer:
 
     @property
     def subscription(self) -> frozenset[str]:
+        """The subscribed topics."""
         return self._inner.subscription
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
+        """The share partitions assigned to this member, as far as their topic names are known."""
         return self._call(lambda: self._inner.assignment)
 
     @property
     def refusals(self) -> dict[TopicPartition, Refusal]:
+        """The share partitions that currently return an error in place of records; they are retried."""
         return self._call(lambda: self._inner.refusals)
 
     @property
     def member_id(self) -> str:
+        """This member's ID in the group; it never changes."""
         return self._inner.member_id
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
+        """The duration of acquisition locks in the last response of a leader; None before the first."""
         return self._inner.acquisition_lock_timeout_ms
 
     def subscribe(self, topics: Iterable[str]) -> None:
+        """Replace the subscription; an empty list is the same as `unsubscribe`."""
         self._call(self._inner.subscribe, topics)
 
     def unsubscribe(self) -> None:
+        """Leave the group, and release buffered records; returned records may still be acknowledged."""
         self._call(self._inner.unsubscribe)
 
     def poll(self, max_records: int | None = None, *, timeout: float | None = None) -> Batch:
+        """Return records as soon as there are any; an empty batch after `timeout` seconds."""
         return self._take(lambda: self._inner.poll(max_records, timeout=timeout), lambda batch: batch)
 
     def __iter__(self) -> Iterator[Record]:
@@ -175,11 +183,13 @@ class ShareConsumer:
             raise StopIteration from None
 
     def put_back(self, records: Iterable[Record]) -> None:
+        """Return records to the buffer, as part of the same delivery; acknowledged ones are left out."""
         self._call(self._inner.put_back, records)
 
     def acknowledge(
         self, records: Record | Iterable[Record], kind: AcknowledgeType = AcknowledgeType.ACCEPT
     ) -> None:
+        """Acknowledge a record, several, or the rest of a batch; sent with the next poll or commit."""
         if not self._inner.settings.explicit:
             raise RuntimeError("acknowledge needs share.acknowledgement.mode=explicit")
         if threading.current_thread() is self._thread:
@@ -190,15 +200,19 @@ class ShareConsumer:
         self._marked.append(self._inner.deliveries.check(records, kind))
 
     def accept(self, records: Record | Iterable[Record]) -> None:
+        """Acknowledge records as processed."""
         self.acknowledge(records, AcknowledgeType.ACCEPT)
 
     def release(self, records: Record | Iterable[Record]) -> None:
+        """Release records for redelivery, unless they reached the delivery limit."""
         self.acknowledge(records, AcknowledgeType.RELEASE)
 
     def reject(self, records: Record | Iterable[Record]) -> None:
+        """Reject records that cannot be processed; they are not redelivered."""
         self.acknowledge(records, AcknowledgeType.REJECT)
 
     def renew(self, records: Record | Iterable[Record]) -> None:
+        """Restart the records' acquisition locks; sent at once, with all other pending acknowledgements."""
         self._run(self._inner.renew(records))
 
     @contextmanager
@@ -227,9 +241,11 @@ class ShareConsumer:
         self._run(kept.__aexit__(None, None, None))
 
     def commit_sync(self, timeout: float | None = None) -> dict[TopicPartition, KafkaError | None]:
+        """Send acknowledgements and wait for the responses, at most `timeout` seconds."""
         return self._run(self._inner.commit_sync(timeout))
 
     def commit_async(self) -> None:
+        """Send acknowledgements without waiting; results go to the callback, and to `commit_sync`."""
         self._call(self._inner.commit_async)
 
     def set_acknowledgement_commit_callback(self, callback: Callback | None) -> None:
@@ -237,17 +253,21 @@ class ShareConsumer:
         self._call(self._inner.set_acknowledgement_commit_callback, callback)
 
     def metrics(self) -> dict[MetricName, float]:
+        """Return the metrics of KIP-932, by name and group."""
         if threading.current_thread() is self._thread:
             return self._inner.metrics()
         return self._call(self._inner.metrics)
 
     def client_instance_id(self, timeout: float | None = None) -> UUID:
+        """Return the ID that the cluster assigned to this client for its metrics (KIP-714)."""
         return self._run(self._inner.client_instance_id(timeout))
 
     def wakeup(self) -> None:
+        """Make the waiting poll or commit, or else the next one, raise `WakeupError`; thread-safe."""
         self._inner.wakeup()
 
     def close(self, timeout: float = 30.0) -> dict[TopicPartition, KafkaError | None]:
+        """Send pending acknowledgements, release other records, and leave the group."""
         if threading.current_thread() is self._thread:
             raise RuntimeError(_OWN_THREAD)
         check_timeout(timeout)

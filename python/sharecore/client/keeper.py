@@ -28,13 +28,24 @@ class Owner(Protocol):
     lock_ms: int
     buffer: Buffer
 
-    def now_ms(self) -> int: ...
-    def idle_ms(self) -> float: ...
-    def expire(self) -> None: ...
-    def acknowledge_parts(self, parts: Iterable[Part], kind: AcknowledgeType) -> None: ...
-    def send(self, leases: Iterable[Lease]) -> None: ...
+    def now_ms(self) -> int:
+        """Return the client's monotonic time in milliseconds."""
+
+    def idle_ms(self) -> float:
+        """Return the milliseconds since the application last asked for records."""
+
+    def expire(self) -> None:
+        """Give up the leases whose locks have expired."""
+
+    def acknowledge_parts(self, parts: Iterable[Part], kind: AcknowledgeType) -> None:
+        """Mark parts of leases; they are sent by `send`."""
+
+    def send(self, leases: Iterable[Lease]) -> None:
+        """Send what is marked of some leases."""
+
     @property
-    def leased(self) -> bool: ...
+    def leased(self) -> bool:
+        """Whether any record is acquired."""
 
 
 def _ends(part: Part) -> int | None:

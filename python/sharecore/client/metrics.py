@@ -87,6 +87,7 @@ class Sensor:
         self.count = 0
 
     def record(self, value: float, now: float) -> None:
+        """Add a value at a time in seconds."""
         self._roll(now)
         sample = self._now
         sample.count += 1
@@ -107,11 +108,13 @@ class Sensor:
         return [sample for sample in (self._old, self._now) if sample is not None]
 
     def average(self, now: float) -> float:
+        """Return the average of the window; NaN without values."""
         samples = self._samples(now)
         count = sum(sample.count for sample in samples)
         return sum(sample.total for sample in samples) / count if count else float("nan")
 
     def highest(self, now: float) -> float:
+        """Return the highest value of the window; NaN without values."""
         highest = max(sample.highest for sample in self._samples(now))
         return highest if highest != float("-inf") else float("nan")
 
@@ -173,16 +176,20 @@ class Metrics:
         return now - before
 
     def poll_ended(self) -> None:
+        """Note that the application has its records, and handles them."""
         self._poll_ended = self.clock()
 
     def heartbeat_sent(self, now: float) -> None:
+        """Count a heartbeat."""
         self._last_heartbeat = now
         self._heartbeats += 1
 
     def heartbeat_answered(self, seconds: float) -> None:
+        """Record how many seconds a heartbeat took."""
         self._record("heartbeat", seconds * 1000)
 
     def rebalanced(self) -> None:
+        """Count a change of the assignment."""
         self._record("rebalance", 1)
 
     def fetched(self, seconds: float, size: int, records: int, throttle_ms: int) -> None:
@@ -201,9 +208,11 @@ class Metrics:
             self._record("acknowledgement-errors", records)
 
     def connected(self) -> None:
+        """Count a new connection."""
         self._record("connections", 1)
 
     def answered(self, node: str, seconds: float) -> None:
+        """Record how many seconds a request to a node took."""
         now = self.clock()
         sensor = self._nodes.get(node)
         if sensor is None:

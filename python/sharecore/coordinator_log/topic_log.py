@@ -23,41 +23,51 @@ class WriteTicket(Protocol):
     """A write that becomes durable or fails with `error`."""
 
     @property
-    def error(self) -> KafkaError | None: ...
+    def error(self) -> KafkaError | None:
+        """Why the write failed; None while it is pending and once it is durable."""
 
-    def add_done_callback(self, callback: Callable[[WriteTicket], None], /) -> None: ...
+    def add_done_callback(self, callback: Callable[[WriteTicket], None], /) -> None:
+        """Call `callback` with the ticket once the write is durable or has failed."""
 
 
 class AppendedBatch(Protocol):
     """Result of an append."""
 
     @property
-    def base_offset(self) -> int: ...
+    def base_offset(self) -> int:
+        """Offset of the first record."""
 
     @property
-    def ticket(self) -> WriteTicket: ...
+    def ticket(self) -> WriteTicket:
+        """The write that makes the batch durable."""
 
 
 class TopicLog(Protocol):
     """One partition of a coordinator topic."""
 
     @property
-    def topic(self) -> str: ...
+    def topic(self) -> str:
+        """The topic's name."""
 
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """Number of the partition in its topic."""
 
     @property
-    def start_offset(self) -> int: ...
+    def start_offset(self) -> int:
+        """Offset of the first record that is kept."""
 
     @property
-    def high_watermark(self) -> int: ...
+    def high_watermark(self) -> int:
+        """Offset after the last durable record."""
 
     @property
-    def last_stable_offset(self) -> int: ...
+    def last_stable_offset(self) -> int:
+        """Offset before which no transaction is open."""
 
     @property
-    def end_offset(self) -> int: ...
+    def end_offset(self) -> int:
+        """Offset after the last record, durable or not."""
 
     def append_local(
         self,
@@ -76,6 +86,8 @@ class TopicLog(Protocol):
     def scan(self, offset: int, /) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
         """Return offset, timestamp, key and value of each durable record from `offset` on."""
 
-    def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]: ...
+    def scan_batches(self, offset: int, /) -> Iterator[ScannedBatch]:
+        """Return the durable batches from `offset` on, with their producers and control records."""
 
-    def delete_records(self, before_offset: int, /) -> WriteTicket: ...
+    def delete_records(self, before_offset: int, /) -> WriteTicket:
+        """Delete the records before an offset."""

@@ -60,17 +60,21 @@ class Asking(Protocol):
 
     async def ask(
         self, node: int, call: Call[Response], message: dict[str, object], check: Callable[[], None]
-    ) -> Response: ...
+    ) -> Response:
+        """Return the response of another node; `check` raises if the answer is not wanted any more."""
 
 
 class View(Protocol):
     """Slot owners (`tier.view.TierView`)."""
 
-    def keeper(self, topic_id: UUID, partition: int) -> Leader: ...
+    def keeper(self, topic_id: UUID, partition: int) -> Leader:
+        """Return the node that keeps the state of a share partition, and its epoch."""
 
-    def check_coordinator(self, group_id: str) -> None: ...
+    def check_coordinator(self, group_id: str) -> None:
+        """Raise KafkaError unless this node coordinates the group."""
 
-    def term(self, group_id: str) -> int: ...
+    def term(self, group_id: str) -> int:
+        """Return the epoch of the group's coordinator."""
 
 
 def _nothing(result: ShareStateResult) -> None:

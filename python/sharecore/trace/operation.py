@@ -18,6 +18,8 @@ _KEPT_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Init:
+    """Create the partition, from persisted state and limits."""
+
     start_offset: int
     state_batches: list[StateBatch]
     max_delivery_count: int
@@ -41,17 +43,23 @@ class Acquire:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
+    """Acknowledge batches: first and last offset, and a type for all or for each record."""
+
     member: str
     batches: list[tuple[int, int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
+    """Release a member's records, as when its session closes."""
+
     member: str
 
 
 @dataclass(frozen=True, slots=True)
 class Advance:
+    """Let `ms` milliseconds pass: locks expire."""
+
     ms: int
     kept: tuple[str, ...] = ()
     """Members whose expired locks are renewed."""
@@ -60,11 +68,15 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class MoveLogStart:
+    """Move the log's start, as retention does."""
+
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
+    """Archive offsets that have no record for the group."""
+
     first: int
     last: int
 
@@ -78,6 +90,8 @@ class Configure:
 
 @dataclass(frozen=True, slots=True)
 class ConfigureWrites:
+    """Hold writes, or fail the next ones with an error."""
+
     hold: bool
     fail_next: int
     error_code: int
@@ -100,7 +114,7 @@ class Letters:
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    pass
+    """Load the partition anew from its persisted state."""
 
 
 Leasing = Acquire | Acknowledge | Release | Advance | MoveLogStart

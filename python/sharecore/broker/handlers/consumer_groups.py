@@ -1,8 +1,4 @@
-"""Consumer groups (KIP-848).
-
-ConsumerGroupHeartbeat: joins, state reports and assignments of consumer-group members (KIP-848).
-ConsumerGroupDescribe: consumer groups with members, current and target assignments (KIP-848).
-"""
+"""Consumer groups (KIP-848)."""
 
 from __future__ import annotations
 
@@ -39,6 +35,7 @@ _NO_TOPIC = UUID(int=0)
 def consumer_group_heartbeat(
     context: RequestContext, request: messages.ConsumerGroupHeartbeatRequest
 ) -> Result[messages.ConsumerGroupHeartbeatResponse]:
+    """Join, heartbeat or leave as a member of a consumer group (KIP-848); needs READ on the group."""
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     expression = request.subscribed_topic_regex
     if expression and not is_quick((expression,)):
@@ -127,6 +124,7 @@ def _beat(context: RequestContext, heartbeat: Heartbeat) -> Later[messages.Consu
 def consumer_group_describe(
     context: RequestContext, request: messages.ConsumerGroupDescribeRequest
 ) -> Result[messages.ConsumerGroupDescribeResponse]:
+    """Return state, members and assignments of consumer groups (KIP-848)."""
     return context.run(_describe_all(context, request))
 
 

@@ -19,6 +19,10 @@ WHY = "Records are kept by the Kafka cluster behind this one: connect to that."
 
 
 def refuse_produce(context: RequestContext, request: messages.ProduceRequest) -> messages.ProduceResponse:
+    """Refuse to write: every partition gets INVALID_REQUEST.
+
+    Without acknowledgements, raise Disconnect.
+    """
     if request.acks == 0:
         raise Disconnect(WHY)
     by_id = context.api_version >= _IDS_SINCE
@@ -41,6 +45,7 @@ def refuse_produce(context: RequestContext, request: messages.ProduceRequest) ->
 
 
 def refuse_fetch(context: RequestContext, request: messages.FetchRequest) -> messages.FetchResponse:
+    """Refuse to read: every partition gets INVALID_REQUEST."""
     by_id = context.api_version >= _IDS_SINCE
     responses: list[messages.FetchableTopicResponse] = []
     for topic in request.topics:

@@ -1,13 +1,4 @@
-"""Classic groups, and the lists of groups of all types.
-
-JoinGroup: a member of a classic group joins the next generation.
-SyncGroup: a member of a classic group gets its assignment; the leader provides all of them.
-Heartbeat: renews the session of a classic-group member.
-LeaveGroup: removes members of a classic group; an operator may also remove consumer-group members.
-DescribeGroups: classic groups with their members.
-ListGroups: groups of all types, by state and type.
-DeleteGroups: deletes groups of any type without members.
-"""
+"""Classic groups, and the lists of groups of all types."""
 
 from __future__ import annotations
 
@@ -47,6 +38,7 @@ _NOT_FOUND_SINCE = 6
 def join_group(
     context: RequestContext, request: messages.JoinGroupRequest
 ) -> Result[messages.JoinGroupResponse]:
+    """Join a classic group's next generation; answered once that is complete. Needs READ on the group."""
     version = context.api_version
     if not context.may(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refused(request, version, ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -100,6 +92,7 @@ def _refused(request: messages.JoinGroupRequest, version: int, code: ErrorCode) 
 def sync_group(
     context: RequestContext, request: messages.SyncGroupRequest
 ) -> Result[messages.SyncGroupResponse]:
+    """Return a classic member's assignment, once the leader has provided all; needs READ on the group."""
     if context.api_version >= _PROTOCOL_REQUIRED_SINCE and None in (
         request.protocol_type,
         request.protocol_name,
@@ -130,6 +123,7 @@ def sync_group(
 
 
 def heartbeat(context: RequestContext, request: messages.HeartbeatRequest) -> messages.HeartbeatResponse:
+    """Renew the session of a classic-group member; raise KafkaError if it must rejoin."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
@@ -142,6 +136,7 @@ def heartbeat(context: RequestContext, request: messages.HeartbeatRequest) -> me
 def leave_group(
     context: RequestContext, request: messages.LeaveGroupRequest
 ) -> Result[messages.LeaveGroupResponse]:
+    """Remove members of a classic group; an operator may also remove members of a consumer group."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
@@ -181,6 +176,7 @@ def leave_group(
 def describe_groups(
     context: RequestContext, request: messages.DescribeGroupsRequest
 ) -> Result[messages.DescribeGroupsResponse]:
+    """Return classic groups with their members."""
     return context.run(_describe_all(context, request))
 
 
@@ -236,6 +232,7 @@ def _describe(
 def list_groups(
     context: RequestContext, request: messages.ListGroupsRequest
 ) -> Result[messages.ListGroupsResponse]:
+    """Return groups of all types, by state and type."""
     return context.run(_list(context, request))
 
 
@@ -262,6 +259,7 @@ def _list(context: RequestContext, request: messages.ListGroupsRequest) -> Steps
 def delete_groups(
     context: RequestContext, request: messages.DeleteGroupsRequest
 ) -> Result[messages.DeleteGroupsResponse]:
+    """Delete groups of any type that have no members."""
     return context.run(_delete_all(context, request))
 
 

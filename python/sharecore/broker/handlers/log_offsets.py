@@ -1,8 +1,4 @@
-"""Offsets of logs, by time and by leader epoch.
-
-ListOffsets: offsets by position or by time.
-OffsetForLeaderEpoch: the only leader of each partition has epoch 0.
-"""
+"""Offsets of logs, by time and by leader epoch."""
 
 from __future__ import annotations
 
@@ -42,6 +38,7 @@ _READ_COMMITTED = 1
 def list_offsets(
     context: RequestContext, request: messages.ListOffsetsRequest
 ) -> Result[messages.ListOffsetsResponse]:
+    """Return offsets by position or by time."""
     return context.run(_look_up_offsets(context, request))
 
 
@@ -174,6 +171,7 @@ def _by_place(log: Log, timestamp: int, end: int) -> Found | None:
 def offset_for_leader_epoch(
     context: RequestContext, request: messages.OffsetForLeaderEpochRequest
 ) -> Result[messages.OffsetForLeaderEpochResponse]:
+    """Return the end offset of a leader epoch: each partition has a single leader, in epoch 0."""
     return context.run(_look_up_epochs(context, request))
 
 

@@ -1,10 +1,4 @@
-"""Committed offsets of groups.
-
-OffsetCommit: commits consumer offsets.
-TxnOffsetCommit: offsets that take effect when the producer's transaction commits.
-OffsetFetch: committed offsets of groups.
-OffsetDelete: deletes offsets that no member uses.
-"""
+"""Committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -185,6 +179,7 @@ def _commit_code(
 def offset_commit(
     context: RequestContext, request: messages.OffsetCommitRequest
 ) -> Result[messages.OffsetCommitResponse]:
+    """Commit a group's offsets; needs READ on the group and on each topic."""
     by_id = context.api_version >= _IDS_SINCE
     retention_ms = getattr(request, "retention_time_ms", NO_TIME)
     expire_ms = NO_TIME if retention_ms == NO_TIME else context.broker.clock.now_ms() + retention_ms
@@ -221,6 +216,7 @@ def _commit(
 def txn_offset_commit(
     context: RequestContext, request: messages.TxnOffsetCommitRequest
 ) -> Result[messages.TxnOffsetCommitResponse]:
+    """Stage offsets that take effect when the producer's transaction commits."""
     by_id = context.api_version >= _TXN_IDS_SINCE
     if not context.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -290,6 +286,7 @@ def _code(error: KafkaError | None, version: int) -> ErrorCode | None:
 def offset_fetch(
     context: RequestContext, request: messages.OffsetFetchRequest
 ) -> Result[messages.OffsetFetchResponse]:
+    """Return committed offsets of groups."""
     return context.run(_fetch_all(context, request))
 
 
@@ -432,6 +429,7 @@ def _absent(index: int, code: int) -> messages.OffsetFetchResponsePartitions:
 def offset_delete(
     context: RequestContext, request: messages.OffsetDeleteRequest
 ) -> Result[messages.OffsetDeleteResponse]:
+    """Delete offsets that no member uses; raise KafkaError without DELETE on the group."""
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     return context.run(_delete(context, request))
 

@@ -1,11 +1,4 @@
-"""State of share partitions, for the leaders of other brokers (KIP-932).
-
-InitializeShareGroupState: creates or resets share-partition state (KIP-932).
-ReadShareGroupState: loads state for a share-partition leader (KIP-932).
-WriteShareGroupState: persists a change of a share-partition leader (KIP-932).
-DeleteShareGroupState: deletes share-partition state (KIP-932).
-ReadShareGroupStateSummary: start offsets of share partitions, without their batches (KIP-932, KIP-1226).
-"""
+"""State of share partitions, for the leaders of other brokers (KIP-932)."""
 
 from __future__ import annotations
 
@@ -132,6 +125,7 @@ def _answer(
 def initialize_share_group_state(
     context: RequestContext, request: messages.InitializeShareGroupStateRequest
 ) -> Result[messages.InitializeShareGroupStateResponse]:
+    """Create or reset the state of share partitions, for the group coordinator (KIP-932)."""
     share, cluster = context.broker.share, context.broker.cluster
 
     def initialize(
@@ -149,6 +143,7 @@ def initialize_share_group_state(
 def read_share_group_state(
     context: RequestContext, request: messages.ReadShareGroupStateRequest
 ) -> Result[messages.ReadShareGroupStateResponse]:
+    """Return the state of share partitions to their new leader, and fence earlier leaders (KIP-932)."""
     coordinator = context.broker.share.coordinator
 
     def read(
@@ -175,6 +170,7 @@ def _describe(state: ReadState) -> messages.ReadShareGroupStatePartitionResult:
 def write_share_group_state(
     context: RequestContext, request: messages.WriteShareGroupStateRequest
 ) -> Result[messages.WriteShareGroupStateResponse]:
+    """Persist changes of a share partition's leader (KIP-932)."""
     coordinator = context.broker.share.coordinator
 
     def write(key: SharePartitionKey, asked: messages.WriteShareGroupStatePartitionData, done: Done) -> None:
@@ -195,6 +191,7 @@ def write_share_group_state(
 def delete_share_group_state(
     context: RequestContext, request: messages.DeleteShareGroupStateRequest
 ) -> Result[messages.DeleteShareGroupStateResponse]:
+    """Delete the state of share partitions, for the group coordinator (KIP-932)."""
     share, cluster = context.broker.share, context.broker.cluster
 
     def delete(key: SharePartitionKey, _asked: object, done: Done) -> None:
@@ -209,6 +206,7 @@ def delete_share_group_state(
 def read_share_group_state_summary(
     context: RequestContext, request: messages.ReadShareGroupStateSummaryRequest
 ) -> Result[messages.ReadShareGroupStateSummaryResponse]:
+    """Return start offsets of share partitions, without their batches (KIP-932, KIP-1226)."""
     share = context.broker.share
 
     def read(

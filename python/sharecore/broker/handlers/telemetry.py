@@ -1,8 +1,4 @@
-"""Client metrics (KIP-714).
-
-GetTelemetrySubscriptions: the metrics that a client pushes, and the interval (KIP-714).
-PushTelemetry: metrics of a client (KIP-714).
-"""
+"""Client metrics (KIP-714)."""
 
 from __future__ import annotations
 
@@ -18,6 +14,7 @@ if TYPE_CHECKING:
 def get_telemetry_subscriptions(
     context: RequestContext, request: messages.GetTelemetrySubscriptionsRequest
 ) -> messages.GetTelemetrySubscriptionsResponse:
+    """Return the metrics that a client shall push, and the interval in milliseconds (KIP-714)."""
     telemetry = context.broker.telemetry
     assert telemetry is not None, "it is offered"
     asked = telemetry.ask(context.connection, context.client_id, request)
@@ -35,6 +32,7 @@ def get_telemetry_subscriptions(
 def push_telemetry(
     context: RequestContext, request: messages.PushTelemetryRequest
 ) -> messages.PushTelemetryResponse:
+    """Store metrics of a client (KIP-714); raise KafkaError if the push is refused."""
     telemetry = context.broker.telemetry
     assert telemetry is not None, "it is offered"
     telemetry.push(context.connection, context.client_id, request)

@@ -1,10 +1,4 @@
-"""Topics: created, deleted, extended, and emptied.
-
-CreateTopics: creates topics one by one; a failed one does not affect the others.
-DeleteTopics: deletes topics by name, or by id (version 6).
-CreatePartitions: adds partitions to topics.
-DeleteRecords: moves log start offsets.
-"""
+"""Topics: created, deleted, extended, and emptied."""
 
 from __future__ import annotations
 
@@ -49,6 +43,7 @@ _Begun = tuple[Log, Ticket] | ErrorCode
 async def create_topics(
     context: RequestContext, request: messages.CreateTopicsRequest
 ) -> messages.CreateTopicsResponse:
+    """Create topics one by one: a failed one does not affect the others."""
     named = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
     creatable = await context.finish(_creatable(context, named))
@@ -175,6 +170,7 @@ def values_of(given: Iterable[messages.CreatableTopicConfig]) -> dict[str, str]:
 async def delete_topics(
     context: RequestContext, request: messages.DeleteTopicsRequest
 ) -> messages.DeleteTopicsResponse:
+    """Delete topics by name, or since version 6 by id, one by one."""
     mutations = context.mutations(strict_since=5)
     answers = []
     pace = context.broker.turns.pace()
@@ -310,6 +306,7 @@ def _find(
 async def create_partitions(
     context: RequestContext, request: messages.CreatePartitionsRequest
 ) -> messages.CreatePartitionsResponse:
+    """Add partitions to topics, one topic at a time."""
     times = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
     alterable = await context.finish(context.may_each(Operation.ALTER, ResourceType.TOPIC, times))
@@ -373,6 +370,7 @@ def _check(context: RequestContext, asked: messages.CreatePartitionsTopic) -> in
 async def delete_records(
     context: RequestContext, request: messages.DeleteRecordsRequest
 ) -> messages.DeleteRecordsResponse:
+    """Move log start offsets forward; records before them are gone."""
     deleting = await context.finish(_begin_all(context, request))
     pace = context.broker.turns.pace()
     topics: list[messages.DeleteRecordsTopicResult] = []

@@ -1,13 +1,4 @@
-"""Producer ids and transactions.
-
-InitProducerId: ids of idempotent producers, and registration of transactional ones.
-AddPartitionsToTxn: a producer of transactions V1 announces the partitions it writes to.
-AddOffsetsToTxn: a producer of transactions V1 announces the commit of a group's offsets.
-EndTxn: commits or aborts a transaction.
-DescribeProducers: active producers of partitions, and their open transactions (KIP-664).
-DescribeTransactions: the state of transactional ids (KIP-664).
-ListTransactions: transactional ids by state, producer, age and pattern (KIP-664, KIP-1152).
-"""
+"""Producer ids and transactions."""
 
 from __future__ import annotations
 
@@ -39,6 +30,7 @@ _AT_ONCE = 1000
 async def init_producer_id(
     context: RequestContext, request: messages.InitProducerIdRequest
 ) -> messages.InitProducerIdResponse:
+    """Return the id of an idempotent producer; register a transactional one and fence its predecessor."""
     broker = context.broker
     version = context.api_version
 
@@ -85,6 +77,7 @@ def producer_refusal(context: RequestContext, request: messages.InitProducerIdRe
 def add_partitions_to_txn(
     context: RequestContext, request: messages.AddPartitionsToTxnRequest
 ) -> Result[messages.AddPartitionsToTxnResponse]:
+    """Add the partitions that a producer of transactions V1 is about to write to."""
     return context.run(_add(context, request))
 
 
@@ -159,6 +152,7 @@ def _answer(codes: dict[TopicPartition, ErrorCode]) -> Steps[messages.AddPartiti
 def add_offsets_to_txn(
     context: RequestContext, request: messages.AddOffsetsToTxnRequest
 ) -> Result[messages.AddOffsetsToTxnResponse]:
+    """Add the offsets topic of a group to the transaction of a producer of transactions V1."""
     groups = context.broker.groups
 
     def answer(error: KafkaError | None) -> messages.AddOffsetsToTxnResponse:
@@ -184,6 +178,7 @@ def add_offsets_to_txn(
 
 
 async def end_txn(context: RequestContext, request: messages.EndTxnRequest) -> messages.EndTxnResponse:
+    """Commit or abort a transaction; answered once the decision is durable."""
     broker = context.broker
     version = context.api_version
     await broker.producer_ids.ensure()
@@ -215,6 +210,7 @@ async def end_txn(context: RequestContext, request: messages.EndTxnRequest) -> m
 def describe_producers(
     context: RequestContext, request: messages.DescribeProducersRequest
 ) -> Result[messages.DescribeProducersResponse]:
+    """Return the active producers of partitions (KIP-664)."""
     return context.run(_describe_all_producers(context, request))
 
 
@@ -278,6 +274,7 @@ def _describe_producers(context: RequestContext, name: str, index: int) -> messa
 def describe_transactions(
     context: RequestContext, request: messages.DescribeTransactionsRequest
 ) -> Result[messages.DescribeTransactionsResponse]:
+    """Return state and partitions of transactions (KIP-664)."""
     return context.run(_describe_all_transactions(context, request))
 
 
@@ -327,6 +324,7 @@ def _describe_transaction(
 def list_transactions(
     context: RequestContext, request: messages.ListTransactionsRequest
 ) -> Result[messages.ListTransactionsResponse]:
+    """Return transactions, filtered by state, producer and name (KIP-664)."""
     pattern = request.transactional_id_pattern or ""
     known = context.broker.groups.transactions.all()
     if not pattern:

@@ -30,26 +30,46 @@ class Limits(Protocol):
     """The group's settings that concern a worker."""
 
     @property
-    def delivery_limit(self) -> int | None: ...
+    def delivery_limit(self) -> int | None:
+        """How often a record is delivered before it is archived; None: unknown."""
+
     @property
-    def window(self) -> int: ...
+    def window(self) -> int:
+        """Maximum number of a partition's records in flight."""
+
     @property
-    def waits(self) -> bool: ...
+    def waits(self) -> bool:
+        """Whether released records wait before they are delivered again."""
+
     @property
-    def order(self) -> Order | None: ...
+    def order(self) -> Order | None:
+        """In which order records are delivered; None: as they come."""
+
     @property
-    def ignores_times(self) -> bool: ...
+    def ignores_times(self) -> bool:
+        """Whether records' delivery times are ignored."""
 
 
 class Listener(Protocol):
     """The worker's run, whose methods are called in the handlers' loop."""
 
-    def started(self, member_id: str, limits: Limits) -> None: ...
-    def arrived(self, jobs: Sequence[Job], lock_ms: int) -> None: ...
-    def lost(self, job: Job, error: KafkaError) -> None: ...
-    def settled(self, job: Job, kind: AcknowledgeType, error: KafkaError | None) -> None: ...
-    def failed(self, error: Exception) -> None: ...
-    def ended(self) -> None: ...
+    def started(self, member_id: str, limits: Limits) -> None:
+        """Note that the consumer has joined the group."""
+
+    def arrived(self, jobs: Sequence[Job], lock_ms: int) -> None:
+        """Take acquired records, which are locked for `lock_ms`."""
+
+    def lost(self, job: Job, error: KafkaError) -> None:
+        """Note that a job is not ours any more, such as after its lock expired."""
+
+    def settled(self, job: Job, kind: AcknowledgeType, error: KafkaError | None) -> None:
+        """Note how an acknowledgement ended; `error` is None if it is durable."""
+
+    def failed(self, error: Exception) -> None:
+        """End the run: the consumer cannot go on."""
+
+    def ended(self) -> None:
+        """Note that the consumer is closed."""
 
 
 Prepare = Callable[[Callable[[str], None]], Awaitable[Limits]]

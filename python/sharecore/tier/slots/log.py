@@ -54,7 +54,8 @@ class Taken(KafkaError):
 class Keeping(Reading, Protocol):
     """Requests about the state topic (`upstream.Administration`)."""
 
-    async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]: ...
+    async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int | KafkaError]:
+        """Delete the records before an offset of each partition; return new start offsets, or errors."""
 
 
 class Writer(Protocol):
@@ -63,17 +64,23 @@ class Writer(Protocol):
     next_offset: int
     producer: Producer | None
 
-    async def renew(self) -> Producer: ...
+    async def renew(self) -> Producer:
+        """Return a producer of the next epoch; it fences others once it writes."""
 
-    async def open(self, next_offset: int, producer: Producer | None = None) -> Producer: ...
+    async def open(self, next_offset: int, producer: Producer | None = None) -> Producer:
+        """Take over the partition; a first append at another offset than `next_offset` closes the writer."""
 
-    def append(self, records: Sequence[Record], now_ms: int, done: Done) -> int: ...
+    def append(self, records: Sequence[Record], now_ms: int, done: Done) -> int:
+        """Append a batch; return its base offset, before it is durable."""
 
-    def close(self, error: KafkaError) -> None: ...
+    def close(self, error: KafkaError) -> None:
+        """Fail all pending appends, and refuse further ones."""
 
-    def on_closed(self, callback: Callable[[KafkaError], None]) -> None: ...
+    def on_closed(self, callback: Callable[[KafkaError], None]) -> None:
+        """Call `callback` once when the writer is closed."""
 
-    def on_intrusion(self, callback: Callable[[int, int, int], Awaitable[bool]]) -> None: ...
+    def on_intrusion(self, callback: Callable[[int, int, int], Awaitable[bool]]) -> None:
+        """Set the judge of displaced batches; without one the writer is closed."""
 
 
 class Read:

@@ -23,9 +23,11 @@ Place = tuple[str, int]
 class Sink(Protocol):
     """Receiver of a partition's fetched records."""
 
-    def fetched(self, fetched: Fetched, /) -> None: ...
+    def fetched(self, fetched: Fetched, /) -> None:
+        """Take fetched records, in offset order."""
 
-    def failed(self, error: KafkaError, /) -> None: ...
+    def failed(self, error: KafkaError, /) -> None:
+        """Note that the partition cannot be fetched; the subscription is closed."""
 
 
 class Subscription(Protocol):
@@ -33,19 +35,24 @@ class Subscription(Protocol):
 
     offset: int
 
-    def allow(self, room: int) -> None: ...
+    def allow(self, room: int) -> None:
+        """Set the sink's capacity in bytes; 0 pauses."""
 
-    def seek(self, offset: int, room: int) -> None: ...
+    def seek(self, offset: int, room: int) -> None:
+        """Continue at another offset; drop the pending fetch and clear an error."""
 
-    def was_read(self, leader_epoch: int) -> None: ...
+    def was_read(self, leader_epoch: int) -> None:
+        """Set the leader epoch of records that the caller has read itself, before the first fetch."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Fetch the partition no more."""
 
 
 class Fetching(Protocol):
     """Continuous fetches (`upstream.Fetcher`)."""
 
-    def subscribe(self, topic: str, partition: int, offset: int, room: int, sink: Sink) -> Subscription: ...
+    def subscribe(self, topic: str, partition: int, offset: int, room: int, sink: Sink) -> Subscription:
+        """Fetch a partition from an offset on, while its sink has room (bytes)."""
 
 
 class Asking(Protocol):
@@ -53,11 +60,13 @@ class Asking(Protocol):
 
     async def list_offsets(
         self, wanted: Mapping[Place, int], *, committed: bool = False
-    ) -> dict[Place, ListedOffset | KafkaError]: ...
+    ) -> dict[Place, ListedOffset | KafkaError]:
+        """Return the offset for a timestamp or a position of each partition, or an error."""
 
     async def read(
         self, topic: str, partition: int, offset: int, max_bytes: int, *, committed: bool = False
-    ) -> Fetched: ...
+    ) -> Fetched:
+        """Return up to `max_bytes` of records from an offset on; raise KafkaError on failure."""
 
 
 class Limits(Protocol):

@@ -1,9 +1,4 @@
-"""Access control lists.
-
-DescribeAcls: entries matching a filter, by resource.
-CreateAcls: creates ACL entries one by one.
-DeleteAcls: deletes and returns the entries matching filters.
-"""
+"""Access control lists."""
 
 from __future__ import annotations
 
@@ -35,6 +30,10 @@ _WRITTEN_AT_ONCE = 500
 def describe_acls(
     context: RequestContext, request: messages.DescribeAclsRequest
 ) -> messages.DescribeAclsResponse:
+    """Return the ACL entries that match a filter, by resource.
+
+    Raise KafkaError without DESCRIBE on the cluster.
+    """
     check_may(context, Operation.DESCRIBE, "No Authorizer is configured on the broker")
     resources: dict[tuple[int, str, int], list[messages.AclDescription]] = {}
     for acl in context.broker.acls.select(filter_of(request)):
@@ -79,6 +78,7 @@ def filter_of(asked: messages.DescribeAclsRequest | messages.DeleteAclsFilter) -
 async def create_acls(
     context: RequestContext, request: messages.CreateAclsRequest
 ) -> messages.CreateAclsResponse:
+    """Create ACL entries, each with a result of its own; all are refused without ALTER on the cluster."""
     try:
         check_may(context, Operation.ALTER)
     except KafkaError as error:
@@ -153,6 +153,10 @@ def _invalid(text: str) -> KafkaError:
 async def delete_acls(
     context: RequestContext, request: messages.DeleteAclsRequest
 ) -> messages.DeleteAclsResponse:
+    """Delete the ACL entries that match filters and return them.
+
+    Refuse all without ALTER on the cluster.
+    """
     pace = context.broker.turns.pace()
     try:
         check_may(context, Operation.ALTER)

@@ -1,8 +1,4 @@
-"""Quotas of users, client ids and addresses (KIP-546).
-
-DescribeClientQuotas: quotas of users, client ids and addresses (KIP-546).
-AlterClientQuotas: sets and removes quotas, one entity at a time (KIP-546).
-"""
+"""Quotas of users, client ids and addresses (KIP-546)."""
 
 from __future__ import annotations
 
@@ -23,6 +19,10 @@ _DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 def describe_client_quotas(
     context: RequestContext, request: messages.DescribeClientQuotasRequest
 ) -> messages.DescribeClientQuotasResponse:
+    """Return quotas of users, client ids and addresses (KIP-546).
+
+    Needs DESCRIBE_CONFIGS on the cluster.
+    """
     if not context.may(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return {"error_code": code, "error_message": None, "entries": None}
@@ -45,6 +45,7 @@ def describe_client_quotas(
 async def alter_client_quotas(
     context: RequestContext, request: messages.AlterClientQuotasRequest
 ) -> messages.AlterClientQuotasResponse:
+    """Set and remove quotas, one entity at a time (KIP-546); needs ALTER_CONFIGS on the cluster."""
     answers: dict[Entity, messages.AlterClientQuotasResponseEntryData] = {}
     may = context.may(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
     pace = context.broker.turns.pace()

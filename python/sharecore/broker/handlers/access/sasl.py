@@ -1,8 +1,4 @@
-"""SASL requests of clients that are already authenticated, or need no authentication.
-
-SaslHandshake of a client that is already authenticated, or needs no authentication.
-SaslAuthenticate of a client that is already authenticated, or needs no authentication.
-"""
+"""SASL requests of clients that are already authenticated, or need no authentication."""
 
 from __future__ import annotations
 
@@ -18,12 +14,14 @@ if TYPE_CHECKING:
 def sasl_handshake(
     context: RequestContext, request: messages.SaslHandshakeRequest
 ) -> messages.SaslHandshakeResponse:
+    """Refuse a handshake: the client is already authenticated, or needs no authentication."""
     return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
 
 
 def sasl_authenticate(
     context: RequestContext, request: messages.SaslAuthenticateRequest
 ) -> messages.SaslAuthenticateResponse:
+    """Refuse credentials: the client is already authenticated, or needs no authentication."""
     return {
         "error_code": ErrorCode.ILLEGAL_SASL_STATE,
         "error_message": "SaslAuthenticate request received after successful authentication",

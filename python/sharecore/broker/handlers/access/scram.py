@@ -1,8 +1,4 @@
-"""Passwords of users (KIP-554).
-
-DescribeUserScramCredentials: users with a password, without the password (KIP-554).
-AlterUserScramCredentials: sets and deletes passwords that the client has salted (KIP-554).
-"""
+"""Passwords of users (KIP-554)."""
 
 from __future__ import annotations
 
@@ -32,6 +28,10 @@ _SALT_BYTES_MAX = 1024
 def describe_user_scram_credentials(
     context: RequestContext, request: messages.DescribeUserScramCredentialsRequest
 ) -> Result[messages.DescribeUserScramCredentialsResponse]:
+    """Return the users that have a password, without the password (KIP-554).
+
+    Needs DESCRIBE on the cluster.
+    """
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return {
@@ -78,6 +78,7 @@ def _describe(
 async def alter_user_scram_credentials(
     context: RequestContext, request: messages.AlterUserScramCredentialsRequest
 ) -> messages.AlterUserScramCredentialsResponse:
+    """Set and delete passwords that the client has salted (KIP-554); needs ALTER on the cluster."""
     per_user: dict[str, _Changes] = {}
     for deletion in request.deletions:
         per_user.setdefault(deletion.name, ([], []))[0].append(deletion)

@@ -1,8 +1,4 @@
-"""Topics and their leaders, as clients see them.
-
-Metadata: partition leaders, and automatic topic creation.
-DescribeTopicPartitions: topics in name order, in pages (KIP-966).
-"""
+"""Topics and their leaders, as clients see them."""
 
 from __future__ import annotations
 
@@ -30,6 +26,10 @@ _IDS_SINCE = 12
 
 
 def metadata(context: RequestContext, request: messages.MetadataRequest) -> Result[messages.MetadataResponse]:
+    """Return topics with their partition leaders, and the brokers.
+
+    Create missing topics if that is allowed.
+    """
     broker = context.broker
     asked = request.topics
     if asked is None or (not asked and context.api_version < _ALL_WHEN_EMPTY_BEFORE):
@@ -230,6 +230,7 @@ def _describe_topic(
 def describe_topic_partitions(
     context: RequestContext, request: messages.DescribeTopicPartitionsRequest
 ) -> Result[messages.DescribeTopicPartitionsResponse]:
+    """Return topics in name order, a page at a time (KIP-966)."""
     return context.run(_describe_page(context, request))
 
 

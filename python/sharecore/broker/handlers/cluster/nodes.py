@@ -1,12 +1,4 @@
-"""The brokers of the cluster: what they serve, coordinate and store.
-
-ApiVersions: served APIs and versions, and feature levels.
-DescribeCluster: the brokers of the cluster.
-FindCoordinator: the coordinator of a group, a transactional id or share-partition state.
-DescribeQuorum: this broker is the only voter and the leader (KIP-595).
-DescribeLogDirs: the single data directory and the sizes of partitions.
-UpdateFeatures: sets feature levels, all or none (KIP-584).
-"""
+"""The brokers of the cluster: what they serve, coordinate and store."""
 
 from __future__ import annotations
 
@@ -50,6 +42,7 @@ _NO_ERROR = "NONE"
 def api_versions(
     context: RequestContext, request: messages.ApiVersionsRequest
 ) -> messages.ApiVersionsResponse:
+    """Return the served APIs with their versions, and feature levels; note the client's software."""
     if context.api_version >= 3:
         software = (request.client_software_name, request.client_software_version)
         if not all(_SOFTWARE_NAME.fullmatch(part) for part in software):
@@ -101,6 +94,7 @@ def _refusal(context: RequestContext, request: messages.ApiVersionsRequest) -> E
 def describe_cluster(
     context: RequestContext, request: messages.DescribeClusterRequest
 ) -> messages.DescribeClusterResponse:
+    """Return the brokers of the cluster."""
     if request.endpoint_type == _CONTROLLERS:
         return {
             "error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE,
@@ -136,6 +130,7 @@ def _operations(context: RequestContext) -> int:
 def find_coordinator(
     context: RequestContext, request: messages.FindCoordinatorRequest
 ) -> Result[messages.FindCoordinatorResponse]:
+    """Return the coordinator of groups, transactional ids or share-partition state."""
     return context.run(_answer(context, request))
 
 
@@ -220,6 +215,7 @@ def _is_share_key(key: str) -> bool:
 def describe_quorum(
     context: RequestContext, request: messages.DescribeQuorumRequest
 ) -> Result[messages.DescribeQuorumResponse]:
+    """Return this broker as the only voter; raise KafkaError without DESCRIBE on the cluster."""
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER, said=True)
     if names_quorum(request):
         return {"error_message": "", "topics": [_quorum(context)], "nodes": _nodes(context)}
@@ -292,6 +288,7 @@ def _unknown(index: int) -> messages.DescribeQuorumResponsePartitionData:
 async def describe_log_dirs(
     context: RequestContext, request: messages.DescribeLogDirsRequest
 ) -> messages.DescribeLogDirsResponse:
+    """Return the sizes of partitions in the data directory, in bytes; needs DESCRIBE on the cluster."""
     broker = context.broker
     if not context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "results": []}
@@ -329,6 +326,7 @@ async def describe_log_dirs(
 async def update_features(
     context: RequestContext, request: messages.UpdateFeaturesRequest
 ) -> messages.UpdateFeaturesResponse:
+    """Set feature levels, all or none (KIP-584); needs ALTER on the cluster."""
     context.require(Operation.ALTER, ResourceType.CLUSTER)
     # if a feature repeats, the last entry wins
     updates = {

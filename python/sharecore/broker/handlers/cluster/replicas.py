@@ -1,9 +1,4 @@
-"""Replicas and leaders: a partition has a single replica, which leads it.
-
-ElectLeaders: a partition has a single replica, which already leads it (KIP-460).
-AlterPartitionReassignments: a partition's single replica cannot move (KIP-455).
-ListPartitionReassignments: always empty, as partitions have one replica.
-"""
+"""Replicas and leaders: a partition has a single replica, which leads it."""
 
 from __future__ import annotations
 
@@ -24,6 +19,7 @@ _PREFERRED, _UNCLEAN = 0, 1
 def elect_leaders(
     context: RequestContext, request: messages.ElectLeadersRequest
 ) -> Result[messages.ElectLeadersResponse]:
+    """Answer that each partition already has its leader: it has a single replica (KIP-460)."""
     refused = election_refusal(context, request)
     if refused is not None:
         return context.run(refused)
@@ -91,6 +87,7 @@ def _elect(context: RequestContext, name: str, index: int) -> messages.ElectLead
 def alter_partition_reassignments(
     context: RequestContext, request: messages.AlterPartitionReassignmentsRequest
 ) -> Result[messages.AlterPartitionReassignmentsResponse]:
+    """Refuse to move replicas: a partition has a single one (KIP-455)."""
     answer = settled_reassignments(context, request)
     return context.run(_reassign_all(context, request)) if answer is None else answer
 
@@ -175,6 +172,7 @@ def _answer(
 def list_partition_reassignments(
     context: RequestContext, request: messages.ListPartitionReassignmentsRequest
 ) -> Result[messages.ListPartitionReassignmentsResponse]:
+    """Return no reassignments: there can be none (KIP-455); needs DESCRIBE on the cluster."""
     if context.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return {"error_message": None, "topics": []}
     return context.run(refuse_reassignment_list(request))

@@ -339,6 +339,8 @@ async def alter(
 async def alter_configs(
     context: RequestContext, request: messages.AlterConfigsRequest
 ) -> messages.AlterConfigsResponse:
+    """Replace all settings of each resource."""
+
     def change(config: messages.AlterConfigsAlterableConfig) -> Change:
         return Change(config.name, KeyOperation.SET, config.value)
 
@@ -348,6 +350,8 @@ async def alter_configs(
 async def incremental_alter_configs(
     context: RequestContext, request: messages.IncrementalAlterConfigsRequest
 ) -> messages.IncrementalAlterConfigsResponse:
+    """Change single settings of each resource (KIP-339)."""
+
     def change(config: messages.IncrementalAlterConfigsAlterableConfig) -> Change:
         return Change(config.name, config.config_operation, config.value)
 

@@ -1,7 +1,4 @@
-"""DescribeConfigs: topics, brokers, loggers, groups and client-metrics subscriptions.
-
-ListConfigResources: resources with configurations.
-"""
+"""DescribeConfigs: topics, brokers, loggers, groups and client-metrics subscriptions."""
 
 from __future__ import annotations
 
@@ -46,6 +43,7 @@ _TYPES_SINCE = 1
 def describe_configs(
     context: RequestContext, request: messages.DescribeConfigsRequest
 ) -> Result[messages.DescribeConfigsResponse]:
+    """Return settings with their sources; refuse the whole request if it names an unknown type."""
     unknown = next((each for each in request.resources if each.resource_type not in _TYPES), None)
     if unknown is None:
         return context.run(_describe_all(context, request))
@@ -187,6 +185,7 @@ def _check_node(node_id: int, name: str, otherwise: str = "") -> None:
 def list_config_resources(
     context: RequestContext, request: messages.ListConfigResourcesRequest
 ) -> messages.ListConfigResourcesResponse:
+    """Return the resources that have configurations; raise KafkaError without DESCRIBE_CONFIGS."""
     context.require(Operation.DESCRIBE_CONFIGS, Protected.CLUSTER)
     # version 0 requests only client-metrics subscriptions
     wanted = (

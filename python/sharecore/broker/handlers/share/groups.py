@@ -1,8 +1,4 @@
-"""Members of share groups, and descriptions of the groups (KIP-932).
-
-ShareGroupHeartbeat: joins, heartbeats and assignments of share-group members (KIP-932).
-ShareGroupDescribe: state, epochs and members of share groups (KIP-932).
-"""
+"""Members of share groups, and descriptions of the groups (KIP-932)."""
 
 from __future__ import annotations
 
@@ -29,6 +25,7 @@ _ASSIGNOR = "simple"
 def share_group_heartbeat(
     context: RequestContext, request: messages.ShareGroupHeartbeatRequest
 ) -> Result[messages.ShareGroupHeartbeatResponse]:
+    """Join, heartbeat or leave as a member of a share group (KIP-932); needs READ on the group."""
     context.broker.features.check_share_groups()
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.subscribed_topic_names:
@@ -85,6 +82,7 @@ def _answer(answer: HeartbeatAnswer | KafkaError) -> messages.ShareGroupHeartbea
 def share_group_describe(
     context: RequestContext, request: messages.ShareGroupDescribeRequest
 ) -> Result[messages.ShareGroupDescribeResponse]:
+    """Return state, epochs and members of share groups (KIP-932)."""
     return context.run(_describe_all(context, request))
 
 

@@ -1,9 +1,4 @@
-"""Start offsets of share groups (KIP-932).
-
-DescribeShareGroupOffsets: start offsets and lag of share groups (KIP-932, KIP-1226).
-AlterShareGroupOffsets: sets start offsets of a share group without members (KIP-932).
-DeleteShareGroupOffsets: deletes topics' state from a share group without members (KIP-932).
-"""
+"""Start offsets of share groups (KIP-932)."""
 
 from __future__ import annotations
 
@@ -54,6 +49,7 @@ _Asks = dict[_Ask, _Asked]
 def describe_share_group_offsets(
     context: RequestContext, request: messages.DescribeShareGroupOffsetsRequest
 ) -> Result[messages.DescribeShareGroupOffsetsResponse]:
+    """Return start offsets and lag of share groups (KIP-932, KIP-1226)."""
     return context.run(_describe(context, request))
 
 
@@ -170,6 +166,7 @@ def _partition(
 def alter_share_group_offsets(
     context: RequestContext, request: messages.AlterShareGroupOffsetsRequest
 ) -> Result[messages.AlterShareGroupOffsetsResponse]:
+    """Set start offsets of a share group without members (KIP-932); needs READ on the group."""
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     context.require(Operation.READ, ResourceType.GROUP, request.group_id, said=True)
     return context.run(_alter(context, request))
@@ -240,6 +237,7 @@ def _answer_alteration(
 def delete_share_group_offsets(
     context: RequestContext, request: messages.DeleteShareGroupOffsetsRequest
 ) -> Result[messages.DeleteShareGroupOffsetsResponse]:
+    """Delete topics' state from a share group without members (KIP-932); needs DELETE on the group."""
     context.broker.features.check_share_groups(NO_SHARE_GROUPS)
     share = context.broker.share
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id, said=True)
