@@ -17,7 +17,6 @@ MISSING = {
     "client": 43,
     "coordinator": 16,
     "jobs": 2,
-    "keda": 4,
     "logs": 8,
     "network": 9,
     "persister": 26,

@@ -82,9 +82,11 @@ def _number(metadata: Mapping[str, str], name: str, default: float, least: float
 class Offsets(Protocol):
     """Source of share-group offsets, such as `sharecore.admin.Admin`."""
 
-    async def offsets(self, group_id: str) -> list[PartitionOffset]: ...
+    async def offsets(self, group_id: str) -> list[PartitionOffset]:
+        """Return the start offsets and lag of the group's partitions."""
 
-    async def waiting_of(self, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting: ...
+    async def waiting_of(self, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting:
+        """Return how many records of these partitions wait for their time."""
 
 
 class _Look(NamedTuple):

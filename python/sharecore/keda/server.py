@@ -40,6 +40,7 @@ class ExternalScaler:
         self._failures = once_a_minute()
 
     async def is_active(self, request: Any, context: Any) -> Any:
+        """Return whether the group has records, so that KEDA scales from zero."""
         trigger = await self._trigger(request, context)
         active = await self._answer(self._scaler.is_active, trigger, context)
         return messages.IsActiveResponse(result=active)
@@ -61,6 +62,7 @@ class ExternalScaler:
             await asyncio.sleep(self._interval_s)
 
     async def metric_spec(self, request: Any, context: Any) -> Any:
+        """Return the metric of a trigger with its target: records per worker."""
         trigger = await self._trigger(request, context)
         spec = {
             "metricName": trigger.metric,
@@ -70,6 +72,7 @@ class ExternalScaler:
         return messages.GetMetricSpecResponse(metricSpecs=[spec])
 
     async def metrics(self, request: Any, context: Any) -> Any:
+        """Return the number of records for which KEDA scales."""
         trigger = await self._trigger(request.scaledObjectRef, context)
         records = await self._answer(self._scaler.records, trigger, context)
         value = {
