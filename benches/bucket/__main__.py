@@ -58,7 +58,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--p50", type=float, default=25, help="of a PUT, ms; 0: no delay")
     parser.add_argument("--p99", type=float, default=120, help="of a PUT, ms")
     parser.add_argument(
-        "--rates", type=int, nargs="+", default=[1, 100, 10_000], help="records/s whose cost is shown"
+        "--rates", type=int, nargs="+", default=[1, 100, 1000], help="records/s whose cost is shown"
     )
     parser.add_argument(
         "--cost-seconds", type=float, default=60, help="of each rate, after 70 s at that rate"
@@ -165,6 +165,16 @@ def interrupt(chosen: argparse.Namespace, scratch: Path, console: Console) -> No
     console.print(shown)
 
 
+@contextmanager
+def started(measured: Subject) -> Iterator[None]:
+    """Start brokers, and end them at last."""
+    try:
+        measured.start()
+        yield
+    finally:
+        measured.kill()
+
+
 def load_alone(chosen: argparse.Namespace, scratch: Path, port: int, console: Console) -> None:
     """Measure what sharecore does with large batches, and what it costs under a steady load."""
     if "batches" in chosen.only:
@@ -172,21 +182,28 @@ def load_alone(chosen: argparse.Namespace, scratch: Path, port: int, console: Co
         console.print(f"the bucket by itself, objects of 4 MiB, eight under way: {speed:,.0f} MB/s")
     program = generator()
     figures: dict[str, dict[str, load.Figures]] = defaultdict(dict)
+    passed = partial(counts, port)
     for number, name in enumerate((FSYNC, COPY, HOME)):
-        measured = subject(name, program, scratch / f"l{number}") if name in chosen.brokers else None
-        if measured is None:
+        if name not in chosen.brokers:
             continue
-        try:
-            measured.start()
-            if "batches" in chosen.only:
+        if "batches" in chosen.only and (measured := subject(name, program, scratch / f"l{number}")):
+            with started(measured):
                 title = f"{load.CLIENTS} producers in batches"
-                figures[title][name] = load.batches(measured, chosen.seconds, partial(counts, port))
-            for rate in chosen.rates if "cost" in chosen.only and name != FSYNC else ():
-                title = f"{rate:,} records/s of 1 kB"
-                found = load.cost(measured, rate, chosen.cost_seconds, partial(counts, port))
-                figures[title][name] = found
-        finally:
-            measured.kill()
+                figures[title][name] = load.batches(measured, chosen.seconds, passed)
+        if "cost" in chosen.only and name != FSYNC:
+            url = f"s3://{BUCKET}/cost-{number}"
+            # as it is by default: the other steps may make more requests
+            settings = {"sharecore.bucket.url": url, "sharecore.bucket.puts.per.second": "10"}
+            home = scratch / f"c{number}"
+            measured = (
+                Home(program, home, PARTITIONS, url, settings)
+                if name == HOME
+                else Alone(program, home, PARTITIONS, settings)
+            )
+            with started(measured):
+                for rate in chosen.rates:
+                    title = f"{rate:,} records/s of 1 kB"
+                    figures[title][name] = load.cost(measured, rate, chosen.cost_seconds, passed)
     for title, by_name in figures.items():
         shown = Table(box=box.MARKDOWN)
         shown.add_column(title, no_wrap=True)

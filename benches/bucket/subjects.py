@@ -65,13 +65,14 @@ class Home(Group, KafkaSubject):
 
     Args:
         url: the bucket.
+        settings: of both brokers.
     """
 
-    def __init__(self, generator: str, home: Path, partitions: int, url: str) -> None:
-        leader, self._standby = (
-            Broker(home / str(node), settings=home_settings(url, free_port()) | {"node.id": str(node)})
-            for node in (1, 2)
-        )
+    def __init__(
+        self, generator: str, home: Path, partitions: int, url: str, settings: dict[str, str] | None = None
+    ) -> None:
+        own = (home_settings(url, free_port()) | (settings or {}) | {"node.id": str(node)} for node in (1, 2))
+        leader, self._standby = (Broker(home / each["node.id"], settings=each) for each in own)
         super().__init__(generator, leader, partitions)
 
     def _start_brokers(self) -> None:

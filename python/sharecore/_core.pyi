@@ -2379,10 +2379,11 @@ class Store:
         limit: int | None = None,
         at_least_one: bool = True,
         max_records: int = ...,
+        whole: bool = False,
     ) -> tuple[int, Reading | None]:
         """Read in a thread; return a number that `drain` reports when it is done.
 
-        Without a `Reading` the thread only loads the index.
+        Without a `Reading` the thread only loads the index; never so if `whole`.
         """
     @property
     def has_reads(self) -> bool:

@@ -222,12 +222,14 @@ class Log(LogOffsets, ABC):
         limit: int | None = None,
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
+        whole: bool = False,
     ) -> int:
         """Read on another thread; return the expected bytes, or `max_bytes` if unknown.
 
         Args:
             ended: called on the event loop with the result or error of `read`; None if `read_cached` or
                 another `read_apart` now succeeds.
+            whole: never None; it may cost a copy more.
         """
 
     @abstractmethod

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _ATTEMPTS_MAX = 3
-"""Maximum thread reads of the same records before the event loop waits for the disk."""
+"""After so many reads in vain, the thread locates the records, too: memory is too short for their index."""
 _NOWHERE = -1
 _HEAD = struct.Struct(">qi")
 """Start of a record batch: base offset and remaining length."""
@@ -107,11 +107,6 @@ class Reader:
             found = log.read_cached(
                 offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
             )
-            if found is None and self._attempts >= _ATTEMPTS_MAX:
-                # memory is too short for the position index
-                found = log.read(
-                    offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
-                )
         if found is not None:
             if again:
                 self.forget()
@@ -127,6 +122,7 @@ class Reader:
                 limit=limit,
                 at_least_one=at_least_one,
                 max_records=max_records,
+                whole=self._attempts > _ATTEMPTS_MAX,
             )
         return None
 

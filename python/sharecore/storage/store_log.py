@@ -122,9 +122,10 @@ class StoreLog(Log):
         limit: int | None = None,
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
+        whole: bool = False,
     ) -> int:
         number, reading = self._store.read_apart(
-            self.log_id, offset, max_bytes, limit, at_least_one, max_records
+            self.log_id, offset, max_bytes, limit, at_least_one, max_records, whole
         )
         self._disk.begun(number, reading, ended)
         return max_bytes if reading is None else reading.size

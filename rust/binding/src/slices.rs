@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sharecore_store::{Intact, Refusal, Slice, Store, Want};
+use sharecore_store::{Intact, ReadFrom, Refusal, Slice, Store, Want, WholeRead};
 
 use crate::store::refused;
 
@@ -106,15 +106,18 @@ impl Room {
         })
     }
 
-    fn fill(&self, slice: &Slice) -> Result<Intact, Refusal> {
+    /// Returns None if that needs the bucket, and `from` is the disk.
+    fn fill(&self, slice: &Slice, from: ReadFrom) -> Result<Option<Intact>, Refusal> {
         // SAFETY: the buffer has `size` bytes, and no other code accesses them now.
         let out = unsafe {
             std::slice::from_raw_parts_mut(self.start.cast::<MaybeUninit<u8>>(), self.size)
         };
-        slice.fill(out)?;
+        if !slice.fill(from, out)? {
+            return Ok(None);
+        }
         // SAFETY: `fill` has initialized all bytes.
         let filled = unsafe { std::slice::from_raw_parts(self.start, self.size) };
-        slice.check(filled)
+        slice.check(filled).map(Some)
     }
 }
 
@@ -126,33 +129,67 @@ impl Drop for Room {
 
 /// A read by a thread that does not need the interpreter.
 #[pyclass(name = "Reading", module = "sharecore._core", frozen)]
-pub(crate) struct PyReading {
-    room: Arc<Room>,
-    batches: Vec<(i64, i64)>,
+pub(crate) struct PyReading(Kind);
+
+enum Kind {
+    /// The batches are located.
+    Located {
+        room: Arc<Room>,
+        batches: Vec<(i64, i64)>,
+    },
+    /// The thread locates them.
+    Whole {
+        bytes_max: usize,
+        found: Arc<OnceLock<Result<WholeRead, Refusal>>>,
+    },
+}
+
+/// Starts a read in a thread of the store that locates the batches, too.
+fn begin_whole(store: &Store, log: u64, offset: i64, want: Want) -> (u64, Option<PyReading>) {
+    let found = Arc::new(OnceLock::new());
+    let reading = PyReading(Kind::Whole {
+        bytes_max: want.max_bytes,
+        found: Arc::clone(&found),
+    });
+    let done = move |read| {
+        let _ = found.set(read);
+    };
+    (
+        store.read_whole_apart(log, offset, want, done),
+        Some(reading),
+    )
 }
 
 /// Starts a read in a thread of the store. If the batches' positions must first be read from disk, the thread only does that
-/// and there is no `Reading`.
+/// and there is no `Reading`, unless it is to read them as a `whole`.
 pub(crate) fn begin(
     py: Python<'_>,
     store: &Store,
     log: u64,
     offset: i64,
     want: Want,
+    whole: bool,
 ) -> PyResult<(u64, Option<PyReading>)> {
+    if whole {
+        return Ok(begin_whole(store, log, offset, want));
+    }
     let slice = store.read_cached(log, offset, want);
     let Some(slice) = slice.map_err(|refusal| refused(py, &refusal))? else {
         return Ok((store.look_up_apart(log, offset, want), None));
     };
     let room = Arc::new(Room::new(py, slice.size)?);
-    let reading = PyReading {
+    let reading = PyReading(Kind::Located {
         room: Arc::clone(&room),
         batches: slice.batches.clone(),
-    };
+    });
     let from = slice.source();
-    let job = move || {
-        let outcome = room.fill(&slice);
-        let _ = room.outcome.set(outcome);
+    // its pieces may leave the disk before a thread has time for it
+    let job = move |from| match room.fill(&slice, from).transpose() {
+        Some(outcome) => {
+            let _ = room.outcome.set(outcome);
+            true
+        }
+        None => false,
     };
     Ok((store.read_apart_from(from, job), Some(reading)))
 }
@@ -162,22 +199,31 @@ impl PyReading {
     /// Bytes to read.
     #[getter]
     fn size(&self) -> usize {
-        self.room.size
+        match &self.0 {
+            Kind::Located { room, .. } => room.size,
+            Kind::Whole { bytes_max, .. } => *bytes_max,
+        }
     }
 
     /// Returns the batches once the read has ended.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Read<'py>> {
-        match self.room.outcome.get() {
-            Some(Ok(intact)) => {
-                let bytes = self.room.bytes.bind(py).clone();
-                Ok(without_rest(bytes, self.batches.clone(), Some(*intact)))
-            }
-            Some(Err(refusal)) => Err(refused(py, refusal)),
-            None => {
-                let unread = Refusal::Storage("a read did not complete".into());
-                Err(refused(py, &unread))
-            }
-        }
+        let unread = Refusal::Storage("a read did not complete".into());
+        let read = match &self.0 {
+            Kind::Located { room, batches } => match room.outcome.get() {
+                Some(Ok(intact)) => Ok((room.bytes.bind(py).clone(), batches, *intact)),
+                Some(Err(refusal)) => Err(refusal),
+                None => Err(&unread),
+            },
+            Kind::Whole { found, .. } => match found.get() {
+                Some(Ok((bytes, batches, intact))) => {
+                    Ok((PyBytes::new(py, bytes), batches, *intact))
+                }
+                Some(Err(refusal)) => Err(refusal),
+                None => Err(&unread),
+            },
+        };
+        let (bytes, batches, intact) = read.map_err(|refusal| refused(py, refusal))?;
+        Ok(without_rest(bytes, batches.clone(), Some(intact)))
     }
 }
 

@@ -347,7 +347,7 @@ impl PyStore {
         copied_cached(py, slice)
     }
 
-    #[pyo3(signature = (log, offset, max_bytes, limit = None, at_least_one = true, max_records = i64::MAX))]
+    #[pyo3(signature = (log, offset, max_bytes, limit = None, at_least_one = true, max_records = i64::MAX, whole = false))]
     #[allow(clippy::too_many_arguments)]
     fn read_apart(
         &self,
@@ -358,9 +358,10 @@ impl PyStore {
         limit: Option<i64>,
         at_least_one: bool,
         max_records: i64,
+        whole: bool,
     ) -> PyResult<(u64, Option<PyReading>)> {
         let want = wanted(max_bytes, limit, at_least_one, max_records);
-        begin(py, &self.0, log, offset, want)
+        begin(py, &self.0, log, offset, want, whole)
     }
 
     #[getter]
@@ -382,10 +383,9 @@ impl PyStore {
         limit: Option<i64>,
     ) -> PyResult<Option<usize>> {
         let want = wanted(max_bytes, limit, true, i64::MAX);
-        self.0
-            .read_cached(log, offset, want)
-            .map(|slice| slice.map(|slice| slice.size))
-            .map_err(|refusal| refused(py, &refusal))
+        let slice = self.0.read_cached(log, offset, want);
+        let slice = slice.map_err(|refusal| refused(py, &refusal))?;
+        Ok(slice.map(|slice| slice.size))
     }
 
     fn scan<'py>(

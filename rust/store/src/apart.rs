@@ -10,13 +10,32 @@ use std::{
 
 use crate::{
     LogId,
+    error::Refusal,
     read::Want,
+    slice::Intact,
     store::{Shared, Store},
 };
 
 /// Work for a thread, which stores its own result. Returns whether it is done; unfinished work is queued again after
 /// all other waiting work, so that nobody waits long for someone else's.
 pub type Job = Box<dyn FnMut() -> bool + Send>;
+
+/// What a turn of a thread's work has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It is done.
+    Done,
+    /// It goes on after other waiting work.
+    Again,
+    /// It waits for the bucket, so another thread does it.
+    Bucket,
+}
+
+/// The result of a read: the bytes, the first and last offset of each batch, and which are intact.
+pub type WholeRead = (Vec<u8>, Vec<(i64, i64)>, Intact);
+
+/// Work with the kind of thread that does it.
+type Work = Box<dyn FnMut(ReadFrom) -> Turn + Send>;
 
 /// What a read waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +65,7 @@ struct Queue {
 
 #[derive(Default)]
 struct Lane {
-    waiting: VecDeque<(u64, Job)>,
+    waiting: VecDeque<(u64, Work)>,
     threads: Vec<JoinHandle<()>>,
     idle: usize,
 }
@@ -83,10 +102,22 @@ impl Reads {
         }
     }
 
-    fn take_next(&self) -> Option<(u64, Job)> {
+    fn take_next(&self) -> Option<(ReadFrom, (u64, Work))> {
         let mut queue = self.lock();
-        let mut lanes = queue.lanes.iter_mut();
-        lanes.find_map(|lane| lane.waiting.pop_front())
+        [ReadFrom::Disk, ReadFrom::Bucket]
+            .into_iter()
+            .find_map(|from| Some((from, queue.lanes[from as usize].waiting.pop_front()?)))
+    }
+}
+
+impl Queue {
+    /// Queues work, and starts a thread for it if all are busy.
+    fn wait(&mut self, shared: &Arc<Shared>, from: ReadFrom, work: (u64, Work)) {
+        let threads_max = self.threads_max;
+        let lane = &mut self.lanes[from as usize];
+        lane.waiting.push_back(work);
+        lane.grow(shared, threads_max, from);
+        shared.reads.work[from as usize].notify_one();
     }
 }
 
@@ -121,7 +152,7 @@ fn step_back() {
 #[cfg(not(target_os = "linux"))]
 const fn step_back() {}
 
-fn run(shared: &Shared, from: ReadFrom) {
+fn run(shared: &Arc<Shared>, from: ReadFrom) {
     step_back();
     let reads = &shared.reads;
     let lane = from as usize;
@@ -144,10 +175,10 @@ fn run(shared: &Shared, from: ReadFrom) {
     }
 }
 
-/// Runs a job's turn, and reports its end.
-fn end(shared: &Shared, (id, mut job): (u64, Job), from: ReadFrom) {
+/// Runs a turn of work, and reports its end.
+fn end(shared: &Arc<Shared>, (id, mut work): (u64, Work), from: ReadFrom) {
     // work that panics has found nothing, and counts as done
-    let is_done = catch_unwind(AssertUnwindSafe(&mut job)).unwrap_or(true);
+    let turn = catch_unwind(AssertUnwindSafe(|| work(from))).unwrap_or(Turn::Done);
     let mut queue = shared.reads.lock();
     debug_assert!(
         (1..=queue.begun).contains(&id),
@@ -160,8 +191,13 @@ fn end(shared: &Shared, (id, mut job): (u64, Job), from: ReadFrom) {
             .all(|lane| lane.waiting.iter().all(|(other, _)| *other != id)),
         "work is both waiting and running"
     );
-    if !is_done && !queue.closed {
-        queue.lanes[from as usize].waiting.push_back((id, job));
+    if turn != Turn::Done && !queue.closed {
+        let to = if turn == Turn::Again {
+            from
+        } else {
+            ReadFrom::Bucket
+        };
+        queue.wait(shared, to, (id, work));
         return;
     }
     queue.ended.push(id);
@@ -173,27 +209,40 @@ impl Store {
     /// Runs a read in a thread; `drain` returns its number once it is done. Waiting reads are dropped when the store
     /// closes.
     pub fn read_apart(&self, read: impl FnOnce() + Send + 'static) -> u64 {
-        self.read_apart_from(ReadFrom::Disk, read)
-    }
-
-    /// As `read_apart`, for a read that may wait for the bucket.
-    pub fn read_apart_from(&self, from: ReadFrom, read: impl FnOnce() + Send + 'static) -> u64 {
         let mut read = Some(read);
-        let job = move || {
+        self.read_apart_from(ReadFrom::Disk, move |_| {
             if let Some(read) = read.take() {
                 read();
             }
             true
+        })
+    }
+
+    /// As `read_apart`, for a read that may wait for the bucket. It is called with what it may wait for, and returns false
+    /// if that is the disk, but it needs the bucket: another thread calls it again.
+    pub fn read_apart_from(
+        &self,
+        from: ReadFrom,
+        mut read: impl FnMut(ReadFrom) -> bool + Send + 'static,
+    ) -> u64 {
+        let work = move |from| {
+            if read(from) {
+                Turn::Done
+            } else {
+                debug_assert_eq!(from, ReadFrom::Disk, "it may wait for the bucket");
+                Turn::Bucket
+            }
         };
-        self.queue(from, Box::new(job))
+        self.queue(from, Box::new(work))
     }
 
     /// As `read_apart`, for work that takes turns with others.
-    pub fn work_apart(&self, job: Job) -> u64 {
-        self.queue(ReadFrom::Disk, job)
+    pub fn work_apart(&self, mut job: Job) -> u64 {
+        let work = move |_| if job() { Turn::Done } else { Turn::Again };
+        self.queue(ReadFrom::Disk, Box::new(work))
     }
 
-    fn queue(&self, from: ReadFrom, job: Job) -> u64 {
+    fn queue(&self, from: ReadFrom, work: Work) -> u64 {
         let reads = &self.shared.reads;
         let mut queue = reads.lock();
         queue.begun += 1;
@@ -201,14 +250,10 @@ impl Store {
         if queue.closed {
             return id;
         }
-        let threads_max = queue.threads_max;
-        let lane = &mut queue.lanes[from as usize];
-        lane.waiting.push_back((id, job));
-        lane.grow(&self.shared, threads_max, from);
-        let stuck = lane.threads.is_empty() && threads_max > 0;
+        queue.wait(&self.shared, from, (id, work));
+        let is_stuck = queue.lanes[from as usize].threads.is_empty() && queue.threads_max > 0;
         drop(queue);
-        while stuck && self.step_read() {}
-        reads.work[from as usize].notify_one();
+        while is_stuck && self.step_read() {}
         id
     }
 
@@ -221,6 +266,36 @@ impl Store {
         })
     }
 
+    /// Reads batches in a thread that locates them, too, and passes the result to `done`.
+    pub fn read_whole_apart(
+        &self,
+        log: LogId,
+        offset: i64,
+        want: Want,
+        done: impl FnOnce(Result<WholeRead, Refusal>) + Send + 'static,
+    ) -> u64 {
+        let shared = Arc::clone(&self.shared);
+        let mut done = Some(done);
+        let from = if shared.evicted().is_some() {
+            ReadFrom::Bucket
+        } else {
+            ReadFrom::Disk
+        };
+        self.read_apart_from(from, move |_| {
+            let found =
+                shared.look_up_on_disk(|state, loaded| state.read(log, offset, want, loaded));
+            let read = found.and_then(|slice| {
+                let mut bytes = vec![0; slice.size];
+                let intact = slice.copy_to(&mut bytes)?;
+                Ok((bytes, slice.batches, intact))
+            });
+            if let Some(done) = done.take() {
+                done(read);
+            }
+            true
+        })
+    }
+
     /// Whether a read is waiting.
     pub fn has_reads(&self) -> bool {
         let queue = self.shared.reads.lock();
@@ -230,8 +305,8 @@ impl Store {
     /// Runs one turn of work, in a store without threads; returns whether there was any.
     pub fn step_read(&self) -> bool {
         let next = self.shared.reads.take_next();
-        next.is_some_and(|next| {
-            end(&self.shared, next, ReadFrom::Disk);
+        next.is_some_and(|(from, next)| {
+            end(&self.shared, next, from);
             true
         })
     }

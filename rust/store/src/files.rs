@@ -111,32 +111,6 @@ impl File {
         }
     }
 
-    /// As `read_exact_at`, into uninitialized memory; on success all of it is initialized.
-    pub(crate) fn fill_at(&self, mut out: &mut [MaybeUninit<u8>], mut at: u64) -> io::Result<()> {
-        let file = match self {
-            Self::System(file) => file,
-            Self::Memory(_) | Self::Evicted(_) => {
-                let mut bytes = vec![0; out.len()];
-                self.read_exact_at(&mut bytes, at)?;
-                fill(out, &bytes);
-                return Ok(());
-            }
-        };
-        while !out.is_empty() {
-            match rustix::io::pread(file, &mut *out, at) {
-                Ok(([], _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok((read, _)) => {
-                    let read = read.len();
-                    out = &mut out[read..];
-                    at += read as u64;
-                }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
         match self {
             Self::System(file) => file.write_at(bytes, at),

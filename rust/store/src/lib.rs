@@ -56,6 +56,7 @@ mod varint;
 
 pub use apart::Job;
 pub use apart::ReadFrom;
+pub use apart::WholeRead;
 pub use append::Appended;
 pub use batch::check_request;
 pub use bucket::{

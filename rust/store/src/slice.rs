@@ -62,9 +62,23 @@ impl Slice {
         }
     }
 
-    /// As `copy_to`, to uninitialized memory, which is fully initialized on success. `check` then validates the
-    /// batches.
-    pub fn fill(&self, mut out: &mut [MaybeUninit<u8>]) -> Result<(), Refusal> {
+    /// As `copy_to`, to uninitialized memory, which is fully initialized if it returns true. `check` then validates the
+    /// batches. Returns false if `from` is the disk and part of it is in the bucket alone.
+    pub fn fill(&self, from: ReadFrom, out: &mut [MaybeUninit<u8>]) -> Result<bool, Refusal> {
+        let source = match from {
+            ReadFrom::Disk => Source::Local,
+            ReadFrom::Bucket => Source::Disk,
+        };
+        match self.fill_from(source, out) {
+            Ok(()) => Ok(true),
+            Err(error) if from == ReadFrom::Disk && error.kind() == io::ErrorKind::WouldBlock => {
+                Ok(false)
+            }
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    fn fill_from(&self, source: Source, mut out: &mut [MaybeUninit<u8>]) -> io::Result<()> {
         assert_eq!(out.len(), self.size, "room for all batches");
         let mut span = Span::default();
         for (i, piece) in self.pieces.iter().enumerate() {
@@ -72,12 +86,11 @@ impl Slice {
             match piece {
                 Piece::Memory(bytes) => files::fill(head, bytes),
                 Piece::Disk { file, at, len, .. } if *len > Span::PIECE_MAX => {
-                    file.fill_at(head, *at).map_err(|e| unreadable(&e))?;
+                    source.fill(file, head, *at)?;
                 }
                 Piece::Disk { file, at, len, .. } => {
                     let later = &self.pieces[i + 1..];
-                    let found = span.find(Source::Disk, (file, *at), *len, later);
-                    files::fill(head, found.map_err(|e| unreadable(&e))?);
+                    files::fill(head, span.find(source, (file, *at), *len, later)?);
                 }
             }
             out = tail;

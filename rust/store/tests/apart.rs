@@ -54,7 +54,7 @@ fn what_is_filled_is_what_is_copied() {
     let mut copied = vec![0; slice.size];
     slice.copy_to(&mut copied).expect("readable");
     let mut filled = vec![MaybeUninit::new(0xff); slice.size];
-    slice.fill(&mut filled).expect("readable");
+    assert_eq!(slice.fill(ReadFrom::Disk, &mut filled), Ok(true));
     // SAFETY: all of them were initialized at the start
     let filled: Vec<u8> = filled
         .iter()
@@ -92,9 +92,10 @@ fn reads_of_the_disk_do_not_wait_for_those_of_the_bucket() {
     let waiting: BTreeSet<u64> = (0..2 * Options::default().read_threads)
         .map(|_| {
             let goes_on = Arc::clone(&goes_on);
-            store.read_apart_from(ReadFrom::Bucket, move || {
+            store.read_apart_from(ReadFrom::Bucket, move |_| {
                 let goes_on = goes_on.lock().expect("no panic");
                 goes_on.recv().expect("the test lets the read end");
+                true
             })
         })
         .collect();
@@ -104,6 +105,34 @@ fn reads_of_the_disk_do_not_wait_for_those_of_the_bucket() {
         go_on.send(()).expect("the reads wait");
     }
     assert_eq!(ended(&store, waiting.len()), waiting);
+}
+
+#[test]
+fn a_read_of_the_disk_that_needs_the_bucket_goes_on_in_another_thread() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        read_threads: 1,
+        ..Options::default()
+    };
+    let store = open(dir.path(), &options);
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let (told, is_told) = mpsc::channel();
+    let moved = store.read_apart_from(ReadFrom::Disk, move |from| {
+        told.send(from).expect("the test listens");
+        if from == ReadFrom::Bucket {
+            goes_on.recv().expect("the test lets the read end");
+        }
+        from == ReadFrom::Bucket
+    });
+    // the only thread for the disk is free
+    let local = store.read_apart(|| ());
+    assert_eq!(ended(&store, 1), [local].into());
+    go_on.send(()).expect("it waits");
+    assert_eq!(ended(&store, 1), [moved].into());
+    assert_eq!(
+        is_told.iter().collect::<Vec<_>>(),
+        [ReadFrom::Disk, ReadFrom::Bucket]
+    );
 }
 
 #[test]

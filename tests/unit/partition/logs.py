@@ -150,14 +150,23 @@ class MemoryLog:
             return None
         return self.read(offset, max_bytes, **how)
 
-    def read_apart(self, offset: int, max_bytes: int, ended: Callable[[ReadApart], None], **how: Any) -> int:
+    def read_apart(
+        self,
+        offset: int,
+        max_bytes: int,
+        ended: Callable[[ReadApart], None],
+        *,
+        whole: bool = False,
+        **how: Any,
+    ) -> int:
         """Start a read, which the test completes with `warmed`, `read_by_thread` or `fail_reads`."""
 
         def end(outcome: KafkaError | bool) -> None:
             if isinstance(outcome, KafkaError):
                 ended(outcome)
             else:
-                ended(storage.Slice(*self.read(offset, max_bytes, **how)) if outcome else None)
+                is_found = outcome or whole
+                ended(storage.Slice(*self.read(offset, max_bytes, **how)) if is_found else None)
 
         self.warming.append(end)
         return self.readable_bytes(offset, max_bytes, **how)

@@ -126,6 +126,33 @@ def test_a_reader_waits_once_for_what_memory_does_not_hold(storage: Storage) -> 
     asyncio.run(main())
 
 
+class Forgetful(OnDisk):
+    """A log whose index does not stay in memory, so that nothing can be located without the disk."""
+
+    def read(self, offset: int, max_bytes: int, **bounds: Any) -> Slice:
+        raise AssertionError("the event loop waits for the disk, or for a bucket")
+
+    def read_apart(
+        self, offset: int, max_bytes: int, ended: Callable[[ReadApart], object], **bounds: Any
+    ) -> int:
+        told = ended if bounds["whole"] else (lambda _: ended(None))
+        return self._log.read_apart(offset, max_bytes, told, **bounds)
+
+
+def test_a_thread_also_locates_records_whose_index_does_not_stay_in_memory(storage: Storage) -> None:
+    log = log_of(storage)
+    expected = log.read(7, 1 << 18)
+    found, waits = asyncio.run(read(storage, cast(Log, Forgetful(log)), 7, 1 << 18))
+    assert found == expected
+    assert waits == 4
+    told = list[ReadApart]()
+    log.read_apart(ROUNDS + 1, 100, told.append, whole=True)
+    while not told:
+        storage.drain()
+    assert isinstance(told[0], KafkaError)
+    assert told[0].code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
 def test_little_that_has_been_read_once_needs_no_thread(storage: Storage) -> None:
     log = log_of(storage)
     asyncio.run(read(storage, log, 0, 1 << 20))

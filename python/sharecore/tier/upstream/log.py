@@ -252,10 +252,24 @@ class UpstreamLog(Log):
         limit: int | None = None,
         at_least_one: bool = True,
         max_records: int = ANY_RECORDS,
+        whole: bool = False,
     ) -> int:
         """Fill the window from `offset` on."""
+
+        def end(found: ReadApart) -> None:
+            if whole and found is None:
+                try:
+                    found = self.read_cached(
+                        offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
+                    )
+                except KafkaError as error:
+                    found = error
+                # the window did not keep the records, or they could not be fetched: the client asks again
+                found = Slice(b"", []) if found is None else found
+            ended(found)
+
         waiting = self._fills.setdefault(offset, [])
-        waiting.append(ended)
+        waiting.append(end)
         if len(waiting) == 1:
             self._begin_fill(offset)
         return max_bytes

@@ -62,9 +62,7 @@ impl EvictedFile {
     pub(crate) fn waits(&self, range: &Range<u64>) -> bool {
         !self.keeps(range)
             && self.segments.as_ref().is_none_or(|segments| {
-                let known = segments.known(self.header.segment);
-                let mut wanted = self.pieces_of(range);
-                known.is_none_or(|(_, there)| wanted.any(|it| !there.contains(&it)))
+                !segments.has_all(self.header.segment, self.pieces_of(range))
             })
     }
 

@@ -220,14 +220,20 @@ impl EvictedSegments {
         checked.collect()
     }
 
-    /// The file of a segment's pieces, and which it has.
-    fn known(&self, segment: Segment) -> Option<(Arc<File>, BTreeSet<u64>)> {
+    /// Look at the pieces of a segment, which counts as reading them.
+    fn with_pieces<T>(&self, segment: Segment, look: impl FnOnce(&Pieces) -> T) -> Option<T> {
         let mut cache = hold(&self.cache);
         cache.clock += 1;
         let clock = cache.clock;
         let pieces = cache.pieces.get_mut(&segment)?;
         pieces.used = clock;
-        Some((Arc::clone(&pieces.file), pieces.there.clone()))
+        Some(look(pieces))
+    }
+
+    /// Whether all of these pieces are on the disk.
+    fn has_all(&self, segment: Segment, mut wanted: RangeInclusive<u64>) -> bool {
+        let there = |pieces: &Pieces| wanted.all(|it| pieces.there.contains(&it));
+        self.with_pieces(segment, there).unwrap_or(false)
     }
 
     /// The file that holds these pieces; with `Memory`, only if it has all of them.
@@ -237,30 +243,36 @@ impl EvictedSegments {
         wanted: RangeInclusive<u64>,
         source: Source,
     ) -> io::Result<Arc<File>> {
-        let known = self.known(header.segment);
-        let has = |piece: u64| {
-            let there = known.as_ref().map(|(_, there)| there);
-            there.is_some_and(|there| there.contains(&piece))
+        let window = (WINDOW_BYTES / header.piece_bytes).max(1);
+        let last = header.size.div_ceil(header.piece_bytes);
+        let look = |pieces: &Pieces| {
+            let lacks = |it: &u64| !pieces.there.contains(it);
+            let missing: Vec<u64> = wanted.clone().filter(lacks).collect();
+            // a reader that has read the piece before will read those after it
+            let first = *wanted.start();
+            let is_reading_on = first > 0 && !lacks(&(first - 1)) || !lacks(&first);
+            let room = window.saturating_sub(missing.len() as u64);
+            let ahead = (*wanted.end() + 1..last).filter(lacks).take(room as usize);
+            let ahead: Vec<u64> = ahead.take_while(|_| is_reading_on).collect();
+            (Arc::clone(&pieces.file), missing, ahead)
         };
-        if let Some((file, _)) = known.as_ref().filter(|_| wanted.clone().all(has)) {
+        let known = self.with_pieces(header.segment, look);
+        if let Some((file, missing, _)) = known.as_ref()
+            && missing.is_empty()
+        {
             return Ok(Arc::clone(file));
         }
-        if source == Source::Memory {
+        if source != Source::Disk {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let window = (WINDOW_BYTES / header.piece_bytes).max(1);
-        let mut missing: Vec<u64> = wanted.clone().filter(|it| !has(*it)).collect();
-        // a reader that has read the piece before will read those after it
-        let is_reading_on = *wanted.start() > 0 && has(*wanted.start() - 1) || has(*wanted.start());
-        if is_reading_on && self.piece_bytes >= 2 * WINDOW_BYTES {
-            let last = header.size.div_ceil(header.piece_bytes);
-            let ahead = (*wanted.end() + 1..last).filter(|it| !has(*it));
-            let room = window.saturating_sub(missing.len() as u64);
-            missing.extend(ahead.take(room as usize));
-        }
-        let file = match known.as_ref() {
-            Some((file, _)) => Arc::clone(file),
-            None => Arc::new(self.create()?),
+        let (file, missing) = match known {
+            Some((file, mut missing, ahead)) => {
+                if self.piece_bytes >= 2 * WINDOW_BYTES {
+                    missing.extend(ahead);
+                }
+                (file, missing)
+            }
+            None => (Arc::new(self.create()?), wanted.clone().collect()),
         };
         for some in missing.chunks(window as usize) {
             for (piece, found) in some.iter().zip(self.fetch(header, some)) {

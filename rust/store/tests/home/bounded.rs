@@ -60,12 +60,12 @@ fn requests(world: &Arc<OnceLock<Surroundings>>, mood: &Moods) -> EvictedRequest
     }))
 }
 
-struct Home {
+pub(crate) struct Home {
     dir: tempfile::TempDir,
-    store: Arc<Store>,
+    pub(crate) store: Arc<Store>,
     world: Arc<OnceLock<Surroundings>>,
     mood: Moods,
-    sent: Vec<Vec<u8>>,
+    pub(crate) sent: Vec<Vec<u8>>,
     tick: Box<dyn Fn()>,
 }
 
@@ -100,11 +100,11 @@ fn keeping(requests: EvictedRequests) -> Options {
 
 impl Home {
     /// A home that was sent some ten times its bound.
-    fn full() -> Self {
+    pub(crate) fn full() -> Self {
         Self::full_in(directory())
     }
 
-    fn full_in(dir: tempfile::TempDir) -> Self {
+    pub(crate) fn full_in(dir: tempfile::TempDir) -> Self {
         Self::filled(dir, keeping, 250, |n| 300 + n % 200, false)
     }
 
@@ -163,7 +163,7 @@ impl Home {
         }
     }
 
-    fn figures(&self) -> EvictedFigures {
+    pub(crate) fn figures(&self) -> EvictedFigures {
         self.store.evicted_figures().expect("it has a bound")
     }
 
@@ -172,14 +172,14 @@ impl Home {
     }
 
     /// Check that all that was sent is there, byte for byte.
-    fn reads_all(&self) {
+    pub(crate) fn reads_all(&self) {
         for (n, sent) in self.sent.iter().enumerate() {
             assert_eq!(&read(&self.store, n as i64).expect("it is there"), sent);
         }
     }
 }
 
-fn read(store: &Store, offset: i64) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn read(store: &Store, offset: i64) -> Result<Vec<u8>, Refusal> {
     read_of(store, 1, offset)
 }
 
@@ -212,24 +212,6 @@ fn several_times_the_bound_is_read_back() {
     );
     let found = home.store.offset_for(1, 0).expect("it reads");
     assert_eq!(found.map(|(offset, _)| offset), Some(0), "by time");
-}
-
-#[test]
-fn a_reader_that_may_not_wait_is_told_so_until_the_piece_is_there() {
-    // not all file systems can tell what is in memory
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let home = Home::full_in(dir);
-    let cached = |offset| {
-        let slice = home.store.read(1, offset, Want::ONE).expect("located");
-        let mut bytes = vec![0; slice.size];
-        assert!(!slice.is_in_memory(), "of a segment");
-        slice.copy_cached(&mut bytes).expect("readable").is_some()
-    };
-    let local = cached(home.sent.len() as i64 - 4);
-    assert!(!cached(3));
-    assert_eq!(home.figures().reads, 0, "nothing was asked");
-    read(&home.store, 3).expect("it is there");
-    assert_eq!(cached(3), local);
 }
 
 #[test]

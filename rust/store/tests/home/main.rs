@@ -11,6 +11,7 @@ mod network;
 mod pair;
 mod standby;
 mod takeover;
+mod unwaiting;
 mod world;
 
 use std::{
