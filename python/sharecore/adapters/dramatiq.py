@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from sharecore.adapters.inbox import DELIVERY_COUNT, Held, ThreadedInbox, provide
 from sharecore.client import BlockingProducer
@@ -52,7 +51,7 @@ class ShareBroker(Broker):
         bootstrap_servers: str = "localhost:9092",
         *,
         group_id: str = "dramatiq",
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         dead_letters: str | None = None,
         max_deliveries: int | None = None,
         middleware: list[Middleware] | None = None,

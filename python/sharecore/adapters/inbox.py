@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sharecore._core import Record
 from sharecore.client.errors import CorruptRecords, WakeupError
@@ -89,7 +89,7 @@ class Inbox:
     """
 
     def __init__(
-        self, config: Mapping[str, Any], topics: Sequence[str], delivery_limit: int | None = None
+        self, config: Mapping[str, object], topics: Sequence[str], delivery_limit: int | None = None
     ) -> None:
         self.delivery_limit = delivery_limit
         self._loop = asyncio.get_running_loop()
@@ -192,7 +192,7 @@ class ThreadedInbox:
     Calls may come from any thread. Decisions are sent without waiting: `run(held.accept)`.
     """
 
-    def __init__(self, config: Mapping[str, Any], topics: Sequence[str], needs: Needs) -> None:
+    def __init__(self, config: Mapping[str, object], topics: Sequence[str], needs: Needs) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="sharecore inbox", daemon=True)
         self._thread.start()
@@ -210,12 +210,12 @@ class ThreadedInbox:
         """Return once share partitions are assigned to this member, or when the time is over."""
         self._wait(self._inbox.wait_until_joined(seconds))
 
-    def subscribe(self, config: Mapping[str, Any], topics: Sequence[str], needs: Needs) -> None:
+    def subscribe(self, config: Mapping[str, object], topics: Sequence[str], needs: Needs) -> None:
         """Take jobs from these topics from now on, which are created where they do not exist."""
         self._wait(provide(config, topics, needs))
         self.run(self._inbox.subscribe, topics)
 
-    def run(self, decide: Callable[..., None], *arguments: Any) -> None:
+    def run(self, decide: Callable[..., None], *arguments: object) -> None:
         """Call a method of a `Held` in the thread of the inbox; nothing happens after `close`."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(decide, *arguments)
@@ -228,7 +228,7 @@ class ThreadedInbox:
             finally:
                 self._stop()
 
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+    def _wait(self, work: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _stop(self) -> None:
@@ -237,7 +237,7 @@ class ThreadedInbox:
         self._loop.close()
 
 
-async def provide(config: Mapping[str, Any], topics: Sequence[str], needs: Needs) -> GroupLimits:
+async def provide(config: Mapping[str, object], topics: Sequence[str], needs: Needs) -> GroupLimits:
     """Wait for a broker, and make topics and the group's settings as needed.
 
     Returns:
@@ -250,7 +250,7 @@ async def provide(config: Mapping[str, Any], topics: Sequence[str], needs: Needs
     return await prepare(dict(config) | _FIXED, topics, needs, log, lambda _: None)
 
 
-async def open_inbox(config: Mapping[str, Any], topics: Sequence[str], needs: Needs) -> Inbox:
+async def open_inbox(config: Mapping[str, object], topics: Sequence[str], needs: Needs) -> Inbox:
     """Return an inbox of topics and a group that are as `needs` says."""
     limits = await provide(config, topics, needs)
     return Inbox(config, topics, limits.delivery_limit)

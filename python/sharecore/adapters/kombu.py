@@ -71,7 +71,7 @@ class QoS(virtual.QoS):
         self._decide(delivery_tag, "release" if requeue else "reject")
         super().reject(delivery_tag, requeue=False)
 
-    def restore_unacked(self) -> list[Any]:
+    def restore_unacked(self) -> list[object]:
         """Release all records that are not acknowledged."""
         self._flush()
         for tag in list(self._delivered):
@@ -103,12 +103,12 @@ class Channel(virtual.Channel):
     from_transport_options = (*virtual.Channel.from_transport_options, *_OPTIONS)
 
     group_id = "celery"
-    config: Mapping[str, Any] | None = None
+    config: Mapping[str, object] | None = None
     dead_letters: str | None = None
     max_deliveries: int | None = None
     visibility_timeout: float | None = None
 
-    def __init__(self, connection: Any, **more: Any) -> None:
+    def __init__(self, connection: object, **more: object) -> None:
         super().__init__(connection, **more)
         self._process = os.getpid()
         self._producer: BlockingProducer | None = None
@@ -121,14 +121,14 @@ class Channel(virtual.Channel):
     # queues
 
     def exchange_declare(
-        self, exchange: str | None = None, type: str = "direct", *arguments: Any, **more: Any
+        self, exchange: str | None = None, type: str = "direct", *arguments: object, **more: object
     ) -> None:
         """Declare an exchange; raises ChannelError for fanout."""
         if type == "fanout":
             raise ChannelError(_FANOUT)
         super().exchange_declare(exchange, type, *arguments, **more)
 
-    def _new_queue(self, queue: str, **_: Any) -> None:
+    def _new_queue(self, queue: str, **_: object) -> None:
         topic = topic_of(queue)
         if topic not in self._made:
             waiting = provide(self._consumer_config(), [topic], self._needs())
@@ -140,7 +140,7 @@ class Channel(virtual.Channel):
                 ) from None
             self._made.add(topic)
 
-    def _has_queue(self, queue: str, **_: Any) -> bool:
+    def _has_queue(self, queue: str, **_: object) -> bool:
         topic = topic_of(queue)
 
         async def look() -> bool:
@@ -171,12 +171,12 @@ class Channel(virtual.Channel):
                 raise ChannelError(f"queue {queue} was not purged: {error}") from error
         return count
 
-    def _delete(self, queue: str, *_: Any, **__: Any) -> None:
+    def _delete(self, queue: str, *_: object, **__: object) -> None:
         """Leave the topic: other groups may read it, and it may hold jobs."""
 
     # messages
 
-    def _put(self, queue: str, message: Mapping[str, Any], **_: Any) -> None:
+    def _put(self, queue: str, message: Mapping[str, Any], **_: object) -> None:
         """Send a message; returns once the cluster has confirmed it."""
         topic = topic_of(queue)
         self._new_queue(queue)
@@ -187,22 +187,22 @@ class Channel(virtual.Channel):
         }
         self._sender().send(topic, dumps(message).encode(), headers=headers)
 
-    def _put_fanout(self, *_: Any, **__: Any) -> None:
+    def _put_fanout(self, *_: object, **__: object) -> None:
         raise ChannelError(_FANOUT)
 
-    def basic_consume(self, queue: str, no_ack: bool, *arguments: Any, **more: Any) -> None:
+    def basic_consume(self, queue: str, no_ack: bool, *arguments: object, **more: object) -> None:
         """Consume a queue; messages without acknowledgement are accepted when they are delivered."""
         (self._unacknowledged.add if no_ack else self._unacknowledged.discard)(queue)
         super().basic_consume(queue, no_ack, *arguments, **more)
 
-    def basic_get(self, queue: str, no_ack: bool = False, **more: Any) -> Any:
+    def basic_get(self, queue: str, no_ack: bool = False, **more: object) -> object:
         """Return a message, or None."""
         message = super().basic_get(queue, no_ack=no_ack, **more)
         if message is not None and no_ack:
             self.qos.ack(message.delivery_tag)
         return message
 
-    def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
+    def _get(self, queue: str, timeout: float | None = None) -> dict[str, object]:
         topic = topic_of(queue)
         inbox = self._single.get(topic)
         if inbox is None:
@@ -271,14 +271,14 @@ class Channel(virtual.Channel):
         inbox.wait_until_joined(_JOIN_SECONDS)
         return inbox
 
-    def _client_config(self) -> dict[str, Any]:
+    def _client_config(self) -> dict[str, object]:
         client = self.connection.client
         given = {"bootstrap.servers": f"{client.hostname or 'localhost'}:{client.port or _PORT}"}
         if client.userid:
             given |= {"sasl.username": client.userid, "sasl.password": client.password or ""}
         return given | dict(self.config or {})
 
-    def _consumer_config(self) -> dict[str, Any]:
+    def _consumer_config(self) -> dict[str, object]:
         config = self._client_config() | {"group.id": self.group_id}
         if self.visibility_timeout is not None:
             config["lease.max.ms"] = round(self.visibility_timeout * 1000)
@@ -321,7 +321,7 @@ class Transport(virtual.Transport):
     def driver_version(self) -> str:
         return version("sharecore")
 
-    def establish_connection(self) -> Any:
+    def establish_connection(self) -> object:
         """Connect; raises OSError where nobody listens."""
         client = self.client
         seconds = client.connect_timeout or _CONNECT_SECONDS

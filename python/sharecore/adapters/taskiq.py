@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextvars import ContextVar
-from typing import Any
 
 from sharecore.adapters.inbox import DELIVERY_COUNT, Held, Inbox, open_inbox, pause_seconds, provide
 from sharecore.client import Producer
@@ -60,7 +59,7 @@ class ShareBroker(AsyncBroker):
         *,
         topic: str = "taskiq",
         group_id: str = "taskiq",
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         retry_on_error: bool = False,
         retry_seconds: float = 1.0,
         retry_seconds_max: float = 20.0,
@@ -172,7 +171,9 @@ class _Failures(TaskiqMiddleware):
         _failure.set(None)
         return message
 
-    def on_error(self, message: TaskiqMessage, result: TaskiqResult[Any], exception: BaseException) -> None:
+    def on_error(
+        self, message: TaskiqMessage, result: TaskiqResult[object], exception: BaseException
+    ) -> None:
         if isinstance(exception, TaskRejectedError):
             _failure.set(exception)
         elif isinstance(exception, NoResultError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -48,7 +47,7 @@ def counted(history: DataFrame) -> DataFrame:
 
 
 def _audit(group: pa.Table) -> pa.Table:
-    rows: list[Mapping[str, Any]] = group.to_pylist()
+    rows: list[Mapping[str, object]] = group.to_pylist()
     keys = {name: rows[0][name] for name in KEYS}
     keys["topic"] = next((row["topic"] for row in rows if row["topic"] is not None), None)
     found = [{**keys, **finding._asdict()} for finding in audit(changes(rows))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from sharecore.admin import Admin, TopicPartition
@@ -128,7 +128,7 @@ async def _sizes(transport: Transport, partitions: Collection[TopicPartition]) -
     return found
 
 
-def _run(work: Coroutine[Any, Any, Value], connection: Mapping[str, str], group: str = "") -> Value:
+def _run(work: Coroutine[object, object, Value], connection: Mapping[str, str], group: str = "") -> Value:
     try:
         return asyncio.run(work)
     except KafkaError as error:

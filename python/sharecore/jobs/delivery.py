@@ -47,7 +47,7 @@ class Delivery:
 
     def __init__(self, connection: Mapping[str, str]) -> None:
         self._producer = _producer(connection)
-        self._done: list[dict[str, Any]] = []
+        self._done: list[dict[str, object]] = []
         self._failed: list[str] = []
 
     def send(
@@ -56,7 +56,7 @@ class Delivery:
         partition: int,
         record: Mapping[str, Any],
         headers: Sequence[Header],
-        row: Mapping[str, Any],
+        row: Mapping[str, object],
     ) -> None:
         """Has a record produced with these headers.
 
@@ -89,7 +89,7 @@ class Delivery:
                 self._producer.poll(0.1)
         self._producer.poll(0)
 
-    def finish(self) -> list[dict[str, Any]]:
+    def finish(self) -> list[dict[str, object]]:
         """Wait for the broker's answers; raise KafkaError where one is missing or is an error."""
         left = self._producer.flush(_FLUSH_SECONDS)
         if left:

@@ -60,7 +60,7 @@ def lag(
 
 def _row(
     row: Mapping[str, Any], known: Mapping[TopicPartition, Ends], connection: dict[str, str], now_ms: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     log = known.get(TopicPartition(row["topic"], row["topicPartition"])) if row["topic"] else None
     found = window(
         row["startOffset"],

@@ -56,7 +56,7 @@ def redrive(planned: DataFrame, connection: Mapping[str, str], target: Target) -
 
 def _produce(
     row: Mapping[str, Any], connection: dict[str, str], target: Target
-) -> Sequence[Mapping[str, Any]]:
+) -> Sequence[Mapping[str, object]]:
     delivery = Delivery(connection)
     topic, partition = target.place(row["topic"], row["partition"])
     for batch in records_of(row, connection):

@@ -116,7 +116,7 @@ def letters(
     return found.where(F.col("topic").isin(*topics)) if topics else found
 
 
-def _letter(record: Mapping[str, Any], topic_id: str, wanted: Wanted) -> dict[str, Any] | None:
+def _letter(record: Mapping[str, Any], topic_id: str, wanted: Wanted) -> dict[str, object] | None:
     time_ms = round(record["timestamp"].timestamp() * 1000)
     content = record["key"], record["value"], headers_of(record)
     letter = read_letter(record["partition"], record["offset"], time_ms, *content)
@@ -205,7 +205,7 @@ def _fetched(
 
     A letter tells no topic id, so that a topic of the same name may have other records at its offsets.
     """
-    by_offset: dict[int, list[dict[str, Any]]] = {}
+    by_offset: dict[int, list[dict[str, object]]] = {}
     for letter in letters:
         by_offset.setdefault(letter["offset"], []).append(letter)
     ranges = [{"first": offset, "last": offset, "count": 0} for offset in sorted(by_offset)]

@@ -54,8 +54,8 @@ def plan(
 
 
 def _chunks(
-    rows: Sequence[Mapping[str, Any]], done: Sequence[Mapping[str, Any]], limit: int, outcome: str
-) -> list[dict[str, Any]]:
+    rows: Sequence[Mapping[str, object]], done: Sequence[Mapping[str, Any]], limit: int, outcome: str
+) -> list[dict[str, object]]:
     epoch, found = portions(
         list(changes(rows)), limit, outcome, ((row["stateEpoch"], row["offset"]) for row in done)
     )

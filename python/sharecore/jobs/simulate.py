@@ -129,7 +129,7 @@ def _replay(group: pa.Table) -> pa.Table:
     return _table(keys, outcome, _TRACE_ARROW)
 
 
-def _table(keys: Mapping[str, Any], outcome: Outcome, schema: pa.Schema) -> pa.Table:
+def _table(keys: Mapping[str, object], outcome: Outcome, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([{**keys, **asdict(outcome)}], schema=schema)
 
 

@@ -123,20 +123,20 @@ def _objects(lines: IO[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, value
 
 
-def _trace(chosen: Engine, lines: IO[str]) -> Iterator[dict[str, Any]]:
+def _trace(chosen: Engine, lines: IO[str]) -> Iterator[dict[str, object]]:
     driver = Driver(chosen)
     for number, operation in _objects(lines):
         yield _answer(driver, number, operation)
 
 
-def _answer(driver: Driver, number: int, operation: dict[str, Any]) -> dict[str, Any]:
+def _answer(driver: Driver, number: int, operation: dict[str, object]) -> dict[str, object]:
     try:
         return driver.apply(operation)
     except TraceError as error:
         raise TraceError(f"line {number}: {error}") from error
 
 
-def _combine(chosen: Engine, lines: IO[str]) -> Iterator[dict[str, Any]]:
+def _combine(chosen: Engine, lines: IO[str]) -> Iterator[dict[str, object]]:
     for number, case in _objects(lines):
         try:
             existing, new = state_batches(case.get("existing", ())), state_batches(case.get("new", ()))
@@ -160,7 +160,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(value: dict[str, Any], *, flush: bool = True) -> None:
+def _print(value: dict[str, object], *, flush: bool = True) -> None:
     print(json.dumps(value, separators=(",", ":")), flush=flush)
 
 

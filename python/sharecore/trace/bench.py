@@ -18,7 +18,7 @@ from sharecore.trace import operation as ops
 from sharecore.trace.engines import Engine, Partition, StateBatch
 from sharecore.trace.operation import TraceError, state_batches
 
-Report = dict[str, Any]
+Report = dict[str, object]
 
 _Call = tuple[int, Any, Any, Any]
 """A prepared call: the timed part has no lookups, and a plain tuple unpacks fastest.
