@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sharecore.adapters.inbox import DELIVERY_COUNT, Held, ThreadedInbox, provide
 from sharecore.client import BlockingProducer
