@@ -84,5 +84,14 @@ GROUP_THINNED = counter(
     "Bytes of record batches that answers left out, as their member acquired less than half of the batch.",
     *_TOPIC,
 )
+IDLE_PARTITIONS = gauge(
+    "sharecore_share_idle_partitions",
+    "Share partitions that no member uses and that stay in memory, as they know since when records wait.",
+)
+IDLE_BYTES = gauge("sharecore_share_idle_bytes", "Memory of those; at most 128 MiB.")
+IDLE_DROPPED = counter(
+    "sharecore_share_idle_partitions_dropped",
+    "Share partitions unloaded because such partitions took more memory; their back-offs begin anew.",
+)
 QUEUES: tuple[Family, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Family))
 """All of them, in the order of the page."""

@@ -347,6 +347,14 @@ class SharePartition(Leader):
         except KafkaError:
             return False  # a failed engine is reloaded by the next use
 
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the engine; 0 if it has failed or is not loaded."""
+        try:
+            return 0 if self.engine is None else self.engine.memory_bytes
+        except KafkaError:
+            return 0
+
     # a failed engine is unusable: fence this leader, and let the next request load the state again
 
     def _run_engine(self, operation: Callable[..., Answer], *args: object) -> Answer | None:

@@ -20,6 +20,7 @@ from sharecore.partition.pausing import Pauses
 from sharecore.partition.predecessors import Predecessors
 from sharecore.partition.tally import Tally
 from sharecore.persister import Persister, SharePartitionKey
+from sharecore.plural import counted
 from sharecore.waiting import CallLater, Done, Spans
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _IDLE_MS = 300_000
+_IDLE_BYTES_MAX = 128 << 20
+"""Memory of idle leaders that know since when records wait: a million waiting records take about 40 MB."""
+_LEADER_BYTES = 4096
+"""What a leader takes beside its engine, about."""
 _CONFIGS_MAX = 1_000
 """Number of cached group configurations; bounded because a group id can have up to 32,767 bytes."""
 
@@ -87,6 +92,12 @@ class SharePartitions(Leaders):
         self.loads = Spans()
         self.repaired = 0
         """State batches that were repaired on load."""
+        self.idle_kept = 0
+        """Idle leaders that know since when records wait, at the last look."""
+        self.idle_bytes = 0
+        """Memory of those."""
+        self.idle_dropped = 0
+        """Such leaders that were ended for lack of memory."""
         self.retired: dict[tuple[str, UUID], Tally] = {}
         """Counters of closed leaders, by group and topic."""
 
@@ -344,17 +355,34 @@ class SharePartitions(Leaders):
         self._bounds.pop(group_id, None)
         self.retired = {key: tally for key, tally in self.retired.items() if key[0] != group_id}
 
-    def drop_idle(self, idle_ms: int = _IDLE_MS) -> int:
+    def drop_idle(self, idle_ms: int = _IDLE_MS, bytes_max: int = _IDLE_BYTES_MAX) -> int:
         """End leaders that were idle for `idle_ms`; return their number. The next use reloads them.
 
-        Those that know since when records wait remain: a reload would start their back-offs anew.
+        Those that know since when records wait remain, the ones used last, up to `bytes_max`: a reload would
+        start their back-offs anew.
         """
         before = len(self)
         oldest = self._clock.monotonic_ms() - idle_ms
-        self._drop(
-            lambda leader: leader.used_ms < oldest and not leader.busy and not leader.knows_waits,
-            KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        )
+        idle = [each for each in self._all() if each.used_ms < oldest and not each.busy]
+        kept: set[SharePartition] = set()
+        self.idle_bytes = 0
+        waiting = [each for each in idle if each.knows_waits]
+        for leader in sorted(waiting, key=lambda each: each.used_ms, reverse=True):
+            size = _LEADER_BYTES + leader.memory_bytes
+            if self.idle_bytes + size <= bytes_max:
+                self.idle_bytes += size
+                kept.add(leader)
+        self.idle_kept = len(kept)
+        if dropped := len(waiting) - len(kept):
+            self.idle_dropped += dropped
+            logger.warning(
+                "unloaded %s that no member uses, although records wait there: together they take more than "
+                "%d MiB. Their back-offs begin anew when a member fetches",
+                counted(dropped, "share partition"),
+                bytes_max >> 20,
+            )
+        gone = set(idle) - kept
+        self._drop(gone.__contains__, KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         return before - len(self)
 
     def _count_repaired(self, batches: int) -> None:

@@ -48,6 +48,28 @@ def test_a_leader_without_members_remembers_back_offs_that_run_and_that_have_end
     assert bench.leaders.drop_idle(0) == 1
 
 
+def test_leaders_without_members_are_freed_beyond_a_bound_the_least_recently_used_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(BACKOFF, partitions=3)
+    for number in range(3):
+        bench.logs[number].produce(1)
+        assert bench.take("m", order=[number]) == [(0, 0, 1)]
+        bench.leader(number).acknowledge("m", [(0, 0, bytes([RELEASE]))], bench.ends.append)
+        bench.world.run(10)
+    bench.world.run(100)
+    leaders = bench.leaders
+    assert leaders.drop_idle(0) == 0
+    assert (leaders.idle_kept, leaders.idle_dropped) == (3, 0)
+    one = leaders.idle_bytes // 3
+    assert leaders.drop_idle(0, 2 * one + one // 2) == 1
+    assert (leaders.idle_kept, leaders.idle_dropped, leaders.idle_bytes) == (2, 1, 2 * one)
+    assert next(iter(leaders.by_topic().values())).keys() == {1, 2}, "the one used longest ago is gone"
+    assert "unloaded 1 share partition that no member uses, although records wait there" in caplog.text
+    assert leaders.drop_idle(0, 0) == 2
+    assert (leaders.idle_kept, leaders.idle_dropped, leaders.idle_bytes) == (0, 3, 0)
+
+
 def test_a_plain_leader_with_returned_records_is_freed() -> None:
     bench = Bench(EARLIEST)
     bench.logs[0].produce(1)

@@ -22,6 +22,7 @@ from sharecore.coordinator.consumer import ConsumerGroup
 from sharecore.coordinator.share.group import ShareGroup
 from sharecore.metrics import families as f
 from sharecore.metrics import protobuf
+from sharecore.metrics import queue_families as q
 from sharecore.metrics.durations import BUCKETS, EDGES
 from sharecore.metrics.exposition import CONTENT_TYPE, Exposition, Lines
 from sharecore.metrics.listener import HttpLimits, HttpListener, Page
@@ -219,7 +220,11 @@ class BrokerMetrics:
             sheet.add(f.WITHOUT_LETTER, counts.without_letter, group_id)
             sheet.add(f.UNDELIVERABLE, counts.undeliverable, group_id)
         sheet.add(f.SESSIONS, len(broker.share.sessions))
-        _spans(sheet, broker.share.partitions.loads, f.SHARE_LOADS, f.SHARE_LOAD_MAX)
+        partitions = broker.share.partitions
+        _spans(sheet, partitions.loads, f.SHARE_LOADS, f.SHARE_LOAD_MAX)
+        sheet.add(q.IDLE_PARTITIONS, partitions.idle_kept)
+        sheet.add(q.IDLE_BYTES, partitions.idle_bytes)
+        sheet.add(q.IDLE_DROPPED, partitions.idle_dropped)
 
     def _about_share_state(self, sheet: Exposition) -> None:
         coordinator = self._broker.share.coordinator
