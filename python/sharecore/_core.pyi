@@ -2405,6 +2405,9 @@ class Store:
     @property
     def maintenance_error(self) -> str | None:
         """Why the last attempt to seal or rewrite segments failed, if it did."""
+    @property
+    def maintenance_failed(self) -> int:
+        """Count those failures since the store was opened."""
     def evicted_segments(self) -> tuple[int, int]:
         """Return how many segments are evicted, and the bytes of batches that only the bucket has."""
     def keep_local(self, logs: Sequence[int]) -> None:

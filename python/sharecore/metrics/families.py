@@ -343,6 +343,10 @@ STORE_COMMIT_TIME = histogram(
 )
 STORE_WRITTEN = counter("sharecore_store_written_bytes", "Bytes written to the journal.")
 STORE_FAILURES = counter("sharecore_store_commit_failures", "Failed commits, for example on a full disk.")
+STORE_MAINTENANCE_FAILURES = counter(
+    "sharecore_store_maintenance_failures",
+    "Failed attempts to complete a file of the journal, or to compact files; they are repeated.",
+)
 STORE_SEGMENTS = gauge("sharecore_store_segments", "Files of the journal.")
 STORE_BYTES = gauge("sharecore_store_segment_bytes", "Bytes of record batches in these files.")
 STORE_LIVE = gauge("sharecore_store_live_bytes", "Live bytes: record batches still reachable in a log.")

@@ -231,6 +231,16 @@ pub(crate) fn is_proven(store: &Bound<'_, PyStore>, lease_ms: u64) -> bool {
 
 #[pymethods]
 impl PyStore {
+    #[getter]
+    fn maintenance_error(&self) -> Option<String> {
+        self.0.maintenance_error()
+    }
+
+    #[getter]
+    fn maintenance_failed(&self) -> u64 {
+        self.0.maintenance_failed()
+    }
+
     fn evicted_segments(&self) -> (usize, u64) {
         self.0.evicted_segments()
     }

@@ -465,11 +465,6 @@ impl PyStore {
             .map_err(|refusal| refused(py, &refusal))
     }
 
-    #[getter]
-    fn maintenance_error(&self) -> Option<String> {
-        self.0.maintenance_error()
-    }
-
     fn expire_producers(&self, before_ms: i64) {
         self.0.expire_producers(before_ms);
     }

@@ -138,14 +138,14 @@ impl Task {
             state.segments.take(victims, false);
             shared.maintenance.notify_all();
         }
-        match (work, shared.evicted()) {
-            (Work::Evicted, Some(evicted)) => {
-                if let Some(segment) = unreadable {
-                    state.segments.postpone(segment);
-                }
-                evicted.worked(error);
+        if let (Work::Evicted, Some(evicted)) = (work, shared.evicted()) {
+            if let Some(segment) = unreadable {
+                state.segments.postpone(segment);
             }
-            _ => state.maintenance_error = error,
+            evicted.worked(error);
+        } else {
+            state.maintenance_failed += u64::from(error.is_some());
+            state.maintenance_error = error;
         }
         is_done
     }
@@ -155,6 +155,11 @@ impl Store {
     /// Why the last attempt to seal or rewrite segments failed, if it did.
     pub fn maintenance_error(&self) -> Option<String> {
         self.shared.lock().maintenance_error.clone()
+    }
+
+    /// How often that failed since the store was opened.
+    pub fn maintenance_failed(&self) -> u64 {
+        self.shared.lock().maintenance_failed
     }
 }
 

@@ -57,6 +57,7 @@ pub(crate) struct State {
     pub(crate) seals: VecDeque<Seal>,
     /// Why the last attempt to seal or rewrite segments failed.
     pub(crate) maintenance_error: Option<String>,
+    pub(crate) maintenance_failed: u64,
     pub(crate) staged: VecDeque<Pending>,
     /// Bytes waiting or being written.
     pub(crate) staged_bytes: usize,
@@ -104,6 +105,7 @@ impl State {
             cache: Cache::new(cache_bytes),
             seals: VecDeque::new(),
             maintenance_error: None,
+            maintenance_failed: 0,
             staged: VecDeque::new(),
             staged_bytes: 0,
             staging_limit,

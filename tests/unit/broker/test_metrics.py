@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.harness.running import RunningBroker
+from tests.harness.until import until
 from tests.unit.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, acquired, produce
 
-from sharecore._core import Dispatch
+from sharecore._core import Dispatch, LogCleaner
 from sharecore.admin import BlockingAdmin
 from sharecore.broker.store.backend import StoreBackend
 from sharecore.client.wire.cluster import TopicPartition
@@ -370,6 +371,31 @@ def test_a_broker_whose_disk_takes_no_writes_is_not_ready(tmp_path: Path) -> Non
         assert "No space left" in json.loads(text)["reason"]
         assert get(running, "/healthz")[0] == 200
         assert of(scrape(running), "sharecore_store_commit_failures_total") == 1
+    finally:
+        running.stop()
+
+
+def test_files_that_cannot_be_completed_are_logged_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = RunningBroker(tmp_path, SETTINGS | {"log.retention.check.interval.ms": "20"}).start()
+
+    def failed() -> float:
+        return of(scrape(running), "sharecore_store_maintenance_failures_total")
+
+    try:
+        backend = running.look(lambda broker: broker.backend)
+        assert isinstance(backend, StoreBackend)
+        assert failed() == 0
+        in_the_way = tmp_path / "checkpoint.new"
+        in_the_way.mkdir()
+        running.look(lambda broker: LogCleaner(backend.storage.store).roll())
+        until(lambda: "cannot complete or compact files of the journal" in caplog.text)
+        until(lambda: failed() > 1)
+        assert caplog.text.count("cannot complete or compact") == 1, "it is logged once"
+        assert "Is a directory" in caplog.text
+        in_the_way.rmdir()
+        until(lambda: backend.storage.store.maintenance_error is None)
     finally:
         running.stop()
 

@@ -19,13 +19,15 @@ def report(
     figures: tuple[list[int], float, int, int, int, int, int, int],
     free: int,
     damaged: int,
+    maintenance_failed: int,
 ) -> None:
-    """Add the store's metrics, free disk space and damaged batches."""
+    """Add the store's metrics, free disk space, damaged batches and failures of maintenance."""
     commits, seconds, written, failed, segments, held, live, staged = figures
     sheet.histogram(f.STORE_COMMIT_TIME, _EDGES, commits, seconds)
     for family, value in (
         (f.STORE_WRITTEN, written),
         (f.STORE_FAILURES, failed),
+        (f.STORE_MAINTENANCE_FAILURES, maintenance_failed),
         (f.STORE_SEGMENTS, segments),
         (f.STORE_BYTES, held),
         (f.STORE_LIVE, live),

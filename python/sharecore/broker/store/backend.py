@@ -322,7 +322,8 @@ class StoreBackend:
         from sharecore.broker.metrics.store import report
 
         disk = await asyncio.to_thread(shutil.disk_usage, self._data_dir)
-        report(sheet, self.storage.store.figures(), disk.free, len(self.storage.damaged))
+        store = self.storage.store
+        report(sheet, store.figures(), disk.free, len(self.storage.damaged), store.maintenance_failed)
         if self._copy is not None:
             self._copy.report(sheet)
         if self._nodes is not None:

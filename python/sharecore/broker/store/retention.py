@@ -16,7 +16,7 @@ log = logging.getLogger("sharecore.broker")
 
 
 class Retention:
-    """Apply retention to topics whose cleanup policy has `delete`, and forget idle producers.
+    """Apply retention to topics whose cleanup policy has `delete`, forget idle producers, and log what fails.
 
     Args:
         storage: the logs.
@@ -36,6 +36,7 @@ class Retention:
         self._topic_configs = topic_configs
         self._broker_config = broker_config
         self._clock = clock
+        self._maintenance_error: str | None = None
         self._rounds = Periodic(
             self.check, lambda: broker_config().log_retention_check_interval_ms, "retention"
         )
@@ -58,6 +59,14 @@ class Retention:
                     await self._trim(partition, config, now_ms)
         idle_since = now_ms - self._broker_config().producer_id_expiration_ms
         self._storage.store.expire_producers(idle_since)
+        self._look_at_maintenance()
+
+    def _look_at_maintenance(self) -> None:
+        """Log a new reason why the store's files cannot be completed or compacted."""
+        error = self._storage.store.maintenance_error
+        if error not in (None, self._maintenance_error):
+            log.error("cannot complete or compact files of the journal: %s. Trying again", error)
+        self._maintenance_error = error
 
     async def _trim(self, partition: StoreLog, config: TopicConfig, now_ms: int) -> None:
         oldest_ms = None if config.retention_ms < 0 else now_ms - config.retention_ms
