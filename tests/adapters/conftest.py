@@ -112,6 +112,18 @@ class Work:
         """How often each job was done."""
         return Counter(self._ledger.read_text().split())
 
+    def finish_through_kills(self, jobs: int) -> Counter[str]:
+        """Have jobs 0 to `jobs` done while three workers are killed; return how often each was done."""
+        self.start(2)
+        for share in (0.2, 0.4, 0.6):
+            self.wait(lambda done, share=share: len(done) >= jobs * share)  # type: ignore[misc]
+            self.kill()
+            self.start()
+        done = self.wait(lambda done: len(done) == jobs + 1)
+        assert done.pop("redelivered") > 0, "no job was in hand when a worker was killed"
+        assert set(done) == set(map(str, range(jobs)))
+        return done
+
     def wait(self, enough: Callable[[Counter[str]], bool]) -> Counter[str]:
         until = time.monotonic() + SECONDS_MAX
         while not enough(done := self.done()):

@@ -66,14 +66,7 @@ MakeWork = Callable[[str, list[str]], Work]
 def test_no_task_is_lost_when_workers_are_killed(make_work: MakeWork) -> None:
     work = make_work(APPLICATION, COMMAND)
     work.run(f"import jobs\nfor n in range({JOBS}): jobs.work.delay(n)")
-    work.start(2)
-    for share in (0.2, 0.4, 0.6):
-        work.wait(lambda done, share=share: len(done) >= JOBS * share)  # type: ignore[misc]
-        work.kill()
-        work.start()
-    done = work.wait(lambda done: len(done) == JOBS + 1)
-    assert done.pop("redelivered") > 0, "no task was in hand when a worker was killed"
-    assert set(done) == set(map(str, range(JOBS)))
+    done = work.finish_through_kills(JOBS)
     work.stop()
     print(f"{JOBS} tasks, 3 kills: 0 lost, {sum(done.values()) - JOBS} done twice")
 

@@ -27,13 +27,6 @@ def cluster(tmp_path: Path) -> Iterator[Broker]:
     broker.kill()
 
 
-@pytest.fixture
-def nodes(tmp_path: Path, cluster: Broker) -> Iterator[Nodes]:
-    made = Nodes(tmp_path, cluster.bootstrap)
-    yield made
-    made.kill()
-
-
 @pytest.mark.timeout(900)
 def test_rejections_and_letters_outlive_the_node(cluster: Broker, nodes: Nodes) -> None:
     """Killed and started again there: what was settled stays so, and each rejected record has its letter."""

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,13 +31,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     broker.start()
     yield broker
     broker.kill()
-
-
-@pytest.fixture
-def nodes(tmp_path: Path, cluster: Broker) -> Iterator[Nodes]:
-    made = Nodes(tmp_path, cluster.bootstrap)
-    yield made
-    made.kill()
 
 
 def tier(nodes: Nodes, *arguments: str) -> Result:

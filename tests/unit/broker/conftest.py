@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.harness.running import RunningBroker
 from tests.unit.broker.share_member import Member
 
 from sharecore.protocol import ApiKey
+from sharecore.security.certificates import Authority
 
 _numbers = itertools.count()
 _groups = itertools.count()
@@ -19,6 +22,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     running = RunningBroker(tmp_path_factory.mktemp("data")).start()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with a broker's certificate, and a pipe that holds up whoever opens it."""
+    path: Path = tmp_path_factory.mktemp("home")
+    Authority(path, days=2).issue("localhost", file="broker", hosts=["localhost"])
+    os.mkfifo(path / "pipe")
+    return path
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from tests.harness.running import Client, RunningBroker
 
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
-from sharecore.security.certificates import Authority
 
 _JAAS = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="a" user_alice="b" '
@@ -20,14 +18,6 @@ _JAAS = (
 )
 _DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _BROKER = 4
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("home")
-    Authority(path, days=2).issue("localhost", file="broker", hosts=["localhost"])
-    os.mkfifo(path / "pipe")
-    return path
 
 
 @pytest.fixture(scope="module")

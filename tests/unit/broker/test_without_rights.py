@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import uuid
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ import sharecore
 from sharecore.broker.handlers import SERVED, TELEMETRY
 from sharecore.errors import ErrorCode
 from sharecore.protocol import ApiKey
-from sharecore.security.certificates import Authority
 
 APIS = {**SERVED, **TELEMETRY}
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -71,14 +69,6 @@ class Asked(NamedTuple):
     api: ApiKey
     version: int
     message: dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("home")
-    Authority(path, days=2).issue("localhost", file="broker", hosts=["localhost"])
-    os.mkfifo(path / "pipe")
-    return path
 
 
 @pytest.fixture(scope="module")
