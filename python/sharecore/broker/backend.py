@@ -15,6 +15,7 @@ from sharecore.clock import Clock
 from sharecore.config import BrokerConfig, Listener
 from sharecore.protocol import ApiKey
 from sharecore.storage import Catalog, Configs, DamagedBatch, Topics
+from sharecore.storage.described import CacheUse
 from sharecore.storage.identity import Identity
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ class Backend(StateLogs, Protocol):
 
     def copy_trouble(self) -> str:
         """Return the problem of the copy in a bucket; empty without a problem or a bucket."""
+
+    def cache_use(self) -> CacheUse | None:
+        """Return how a home uses its local disk; None without a bound."""
 
     def damage(self) -> Sequence[DamagedBatch]:
         """Return the known damaged record batches."""

@@ -419,6 +419,9 @@ class TierBackend:
             return partition
         return slot_of_partition(topic_id, partition, len(self._slots))
 
+    def cache_use(self) -> None:
+        """Return nothing: a node stores nothing."""
+
     def copy_trouble(self) -> str:
         """Return nothing: a node has no data to copy."""
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 import shutil
 import time
@@ -98,6 +99,11 @@ def test_several_times_the_cache_is_read_back_after_restarts_and_a_lost_disk(tmp
         _shrunk(broker)
         assert _read(broker) == values
         assert _figure(broker, "sharecore_bucket_pieces_total") > 0
+        status, text = get(broker, "/readyz")
+        use = json.loads(text)["cache"]
+        assert (status, use["bound"]) == (200, _CACHE)
+        assert 0 < use["local"] <= _CACHE
+        assert use["remote"] >= 2 * _CACHE
         described = inspect(BucketPlace(f"file://{bucket}"), int(time.time() * 1000)).cache
         assert described is not None
         assert described.bound_bytes == _CACHE

@@ -122,6 +122,9 @@ class LobbyBackend:
         """Return who leads, for a person."""
         return self._standing.describe()
 
+    def cache_use(self) -> None:
+        """Return nothing: it stands by."""
+
     def copy_trouble(self) -> str:
         """Return why this broker could not take over now; empty if it could."""
         return self.trouble()

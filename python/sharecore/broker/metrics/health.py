@@ -59,6 +59,8 @@ class Health:
         status: dict[str, object] = {"ready": not trouble, "reason": trouble or None}
         if standby:
             status["standby"] = standby
+        if use := self._broker.backend.cache_use() if self.started else None:
+            status["cache"] = use._asdict()
         if damage:
             status["damage"] = [str(each) for each in damage[:_NAMED_MAX]]
         body = json.dumps(status) + "\n"

@@ -83,6 +83,7 @@ class StoreBackend:
         self._is_tried = is_tried
         self._former = former
         self._standby = standby
+        self._cache_bound = 0
         self._nodes: HomeNodes | None = None
         self._retention: Retention | None = None
         self._cleaner: Cleaner | None = None
@@ -102,6 +103,7 @@ class StoreBackend:
             KafkaError: it cannot be written.
         """
         config = broker.config
+        self._cache_bound = config.sharecore_bucket_cache_bytes
         self._data_dir = Path(config.data_dir)
         self._durability = config.sharecore_durability
         is_home = self._durability == "bucket"
@@ -144,12 +146,6 @@ class StoreBackend:
             self.storage.close()
             raise
 
-    def _cache_use(self, bound: int) -> CacheUse | None:
-        status = self.storage.store.bucket_status()
-        return (
-            None if not bound or status is None else CacheUse(bound, status.local_bytes, status.remote_bytes)
-        )
-
     async def _cluster(self, broker: Host) -> Cluster:
         rack = broker.config.broker_rack
         if not isinstance(self._copy, HomeWatch):
@@ -163,7 +159,7 @@ class StoreBackend:
             rack,
             broker.clock,
             epoch=epoch,
-            cache=partial(self._cache_use, broker.config.sharecore_bucket_cache_bytes),
+            cache=self.cache_use,
         )
         store = self.storage.store
         self._isolation = Isolation(
@@ -284,6 +280,13 @@ class StoreBackend:
             return f"data in {self._copy.url}, cached in {self._data_dir}"
         copied = f", copied to {self._copy.url}" if self._copy is not None else ""
         return f"data in {self._data_dir}, durability {self._durability}{copied}"
+
+    def cache_use(self) -> CacheUse | None:
+        """Return how a home uses its local disk; None without a bound."""
+        status = self.storage.store.bucket_status() if self._cache_bound else None
+        if status is None:
+            return None
+        return CacheUse(self._cache_bound, status.local_bytes, status.remote_bytes)
 
     def _copy_status(self) -> BucketStatus:
         status = self.storage.store.bucket_status()
