@@ -12,8 +12,8 @@ from sharecore.protocol.malformed import MalformedMessage
 from sharecore.protocol.schema import FieldSpec, Struct
 
 _VERSION = Packer(">h")
-_ZEROS: dict[str, Any] = {"string": "", "bytes": b"", "uuid": None, "bool": False}
-_UNSET: Any = object()
+_ZEROS: dict[str, object] = {"string": "", "bytes": b"", "uuid": None, "bool": False}
+_UNSET: object = object()
 
 
 def field(
@@ -23,7 +23,7 @@ def field(
     array: bool = False,
     nullable: bool = False,
     tag: int | None = None,
-    default: Any = _UNSET,
+    default: object = _UNSET,
 ) -> FieldSpec:
     """Return the specification of a record field.
 
@@ -65,7 +65,7 @@ class RecordSchema:
     """
 
     def __init__(
-        self, name: str, number: int, *fields: FieldSpec, flexible: bool = False, **defaults: Any
+        self, name: str, number: int, *fields: FieldSpec, flexible: bool = False, **defaults: object
     ) -> None:
         self.name = name
         self.number = number
@@ -76,11 +76,11 @@ class RecordSchema:
         self.struct = struct
         self._layout = compile_layout(struct, newest)
 
-    def write(self, **values: Any) -> bytes:
+    def write(self, **values: object) -> bytes:
         """Return the bytes of a message with these fields."""
         return self.pack(values)
 
-    def pack(self, values: Mapping[str, Any]) -> bytes:
+    def pack(self, values: Mapping[str, object]) -> bytes:
         """Return the bytes of a message with these fields."""
         return self._head + self._layout.write(values)
 

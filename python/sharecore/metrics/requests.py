@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any
 
 from sharecore.metrics.durations import Durations
 from sharecore.network import Answer, Connection, Pending
@@ -73,13 +72,13 @@ class _Ended:
         self,
         figures: RequestFigures,
         began: int,
-        finish: Callable[[asyncio.Future[Any]], list[bytes] | None],
+        finish: Callable[[asyncio.Future[object]], list[bytes] | None],
     ) -> None:
         self._figures = figures
         self._began = began
         self._finish = finish
 
-    def __call__(self, done: asyncio.Future[Any]) -> list[bytes] | None:
+    def __call__(self, done: asyncio.Future[object]) -> list[bytes] | None:
         parts = self._finish(done)
         self._figures.times.add(perf_counter_ns() - self._began)
         if parts is not None:

@@ -23,7 +23,7 @@ _OPERATIONS = ("initialize", "read", "write", "write_start", "delete", "summary"
 class Loop(Protocol):
     """The part of an event loop that is used."""
 
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> object: ...
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> object: ...
 
 
 def load_plugin(name: str, settings: Mapping[str, str], loop: Loop) -> Persister:
@@ -96,10 +96,10 @@ class Guarded:
         except Exception:
             logger.exception("cannot close the persister")
 
-    def _run(self, done: Callable[[Any], None], operation: Callable[..., object], *args: Any) -> None:
+    def _run(self, done: Callable[[Any], None], operation: Callable[..., object], *args: object) -> None:
         ended = False
 
-        def end(outcome: Any) -> None:
+        def end(outcome: object) -> None:
             nonlocal ended
             if ended:
                 return

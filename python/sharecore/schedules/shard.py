@@ -48,7 +48,7 @@ class Shard:
         KafkaException: the cluster does not answer, or refuses.
     """
 
-    def __init__(self, settings: Mapping[str, Any], topic: str, partition: int) -> None:
+    def __init__(self, settings: Mapping[str, object], topic: str, partition: int) -> None:
         self._topic, self._partition = topic, partition
         self._producer = Producer(
             {

@@ -56,7 +56,7 @@ def create_topics(settings: Mapping[str, Any], topic: str, partitions: int) -> N
             raise error
 
 
-def read_state(settings: Mapping[str, Any], topic: str, partition: int, index: Index) -> int:
+def read_state(settings: Mapping[str, object], topic: str, partition: int, index: Index) -> int:
     """Load a partition of the state topic into an index; return the next schedule offset.
 
     Raises:
@@ -131,7 +131,7 @@ def _headers(message: Message) -> list[Pair]:
     ]
 
 
-def read_to_end(settings: Mapping[str, Any], place: TopicPartition) -> Iterator[list[Message]]:
+def read_to_end(settings: Mapping[str, object], place: TopicPartition) -> Iterator[list[Message]]:
     """Yield committed records of a partition, up to its current end."""
     consumer = Consumer(
         {

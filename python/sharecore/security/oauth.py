@@ -44,7 +44,7 @@ class TokenKeys:
             )
         self.url = url
         self.refresh_ms = config.sasl_oauthbearer_jwks_endpoint_refresh_ms
-        self._keys: dict[str | None, Any] = {}
+        self._keys: dict[str | None, object] = {}
         try:
             self.fetch()
         except (OSError, ValueError) as error:

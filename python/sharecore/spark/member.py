@@ -7,7 +7,6 @@ import contextlib
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sharecore.admin import Admin
 from sharecore.admin import TopicPartition as AdminPartition
@@ -387,7 +386,7 @@ class Member:
         self._looked = self._loop.time()
         with contextlib.suppress(KafkaError):
             found = await self._admin.offsets(self.options.client.group_id)
-            starts: Mapping[Any, int | None] = {
+            starts: Mapping[object, int | None] = {
                 (each.partition.topic, each.partition.partition): each.start_offset for each in found
             }
             for key, ranges in self.owed.items():

@@ -47,7 +47,7 @@ class Offset:
     leased: Leases = field(default_factory=dict)
     owed: Leases = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As Spark is to keep it."""
         return {
             "format": FORMAT,
@@ -95,7 +95,7 @@ def kinds_of(leased: Leases, outcomes: Sequence[Outcome]) -> dict[SharePartition
     return kinds
 
 
-def _to_json(leases: Leases) -> dict[str, Any]:
+def _to_json(leases: Leases) -> dict[str, object]:
     topics: dict[str, Any] = {}
     for (topic, topic_id, partition), ranges in sorted(leases.items()):
         if len(ranges):
@@ -104,7 +104,7 @@ def _to_json(leases: Leases) -> dict[str, Any]:
     return topics
 
 
-def _from_json(topics: Mapping[str, Any]) -> Leases:
+def _from_json(topics: Mapping[str, object]) -> Leases:
     return dict(_partitions(topics))
 
 

@@ -75,7 +75,7 @@ class _Background:
         self._thread = threading.Thread(target=self.loop.run_forever, name="sharegroup", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    def run(self, work: Coroutine[object, object, T], timeout: float | None = None) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(timeout)
@@ -99,7 +99,7 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options: Options = read_options(self._given)
         self._background: _Background | None = None
         self._member: Member | None = None
-        self._reported: tuple[float, dict[str, Any] | None] = (0.0, None)
+        self._reported: tuple[float, dict[str, object] | None] = (0.0, None)
         self._settled: list[str] = []
         self._stopped = False
 
@@ -111,7 +111,7 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # on the driver
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> dict[str, object]:
         return Offset(0, self._options.client.group_id).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -120,7 +120,7 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self._run(self._prepare())
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
         before = Offset.from_json(start)
         wanted = self._options.records_max
         if isinstance(limit, ReadMaxRows):
@@ -140,7 +140,7 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._reported = (time.monotonic(), {"end": ends})
         return self._reported[1]
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+    def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         batch = Offset.from_json(end)
         if batch.sequence == start["sequence"]:
             return []
@@ -218,7 +218,7 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [], []
         return Outcomes(self._options.checkpoint).read()
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run(self, work: Coroutine[object, object, T]) -> T:
         try:
             self._with_member()
         except BaseException:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from sharecore._core import whole_batches
 from sharecore.client.settings import read_connection_settings
@@ -93,7 +92,7 @@ class WireLog:
             if records:
                 yield records
 
-    def _end(self, asked: asyncio.Task[Any]) -> bytes:
+    def _end(self, asked: asyncio.Task[object]) -> bytes:
         try:
             answer = self._fetcher.end(asked)
         except KafkaError as error:

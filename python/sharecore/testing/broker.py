@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Self
 from urllib.error import HTTPError
 from urllib.request import Request, build_opener
 
@@ -45,7 +45,7 @@ class EphemeralBroker:
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
-        self._addresses: dict[str, Any] = {}
+        self._addresses: dict[str, object] = {}
 
     @property
     def bootstrap_server(self) -> str:
@@ -242,7 +242,7 @@ class EphemeralBroker:
         await asyncio.to_thread(self.stop)
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
+def _run(work: Coroutine[object, object, None]) -> None:
     """Run a coroutine to its end, in a thread: an event loop may run in this one."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, work).result()

@@ -16,7 +16,7 @@ _FIELDS_MAX = 60_000
 _FIXED = {1: 8, 5: 4}
 _Nested = Mapping[int, Any]
 """Nested message fields."""
-_VALUE: dict[int, Any] = {}
+_VALUE: dict[int, object] = {}
 _ATTRIBUTE: _Nested = {2: _VALUE}
 _VALUE |= {5: {1: _VALUE}, 6: {1: _ATTRIBUTE}}
 _EXEMPLAR: _Nested = {7: _ATTRIBUTE}
