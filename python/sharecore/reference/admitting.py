@@ -139,7 +139,7 @@ class AdmittingPartition(ManagedPartition):
             record.unseen = False
             record.expires_ms = expires_ms
             record.digest = digest
-            if record.is_free and not_before_ms is not None and not_before_ms > wall_ms:
+            if not record.settled and not_before_ms is not None and not_before_ms > wall_ms:
                 record.not_before_ms = not_before_ms
         self._scanned = self._unsettled_from(last + 1)
         self._come_up(now_ms, wall_ms)

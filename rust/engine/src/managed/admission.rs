@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::held::Held;
+use super::overlaps::take_overlaps;
 use super::rules::Spec;
 use super::times::Times;
 use super::{Bug, Managed, is_planted};
@@ -48,6 +50,7 @@ pub(super) struct Admission {
     /// time.
     carried: BTreeMap<Offset, (Offset, i64)>,
     deliveries: Times,
+    held: Held,
     expiries: Times,
     /// If `expiries` has more ranges, those of finished records are dropped: a long time to live would keep them all.
     expiries_max: usize,
@@ -65,6 +68,31 @@ impl Admission {
     pub(super) fn carry(&mut self, range: OffsetRange, due_ms: i64) {
         debug_assert!(!range.is_empty(), "nothing waits");
         self.carried.insert(range.first, (range.last, due_ms));
+    }
+
+    /// Lets returned records wait for their delivery time, and for the end of their back-off. Returns the ranges that
+    /// have a delivery time to wait for.
+    fn delay(&mut self, range: OffsetRange, due_ms: Option<i64>) -> Vec<OffsetRange> {
+        let delayed = self.held.take(range);
+        for (piece, at_ms) in &delayed {
+            self.deliveries.push(*at_ms, *piece);
+            if let Some(due_ms) = due_ms {
+                self.carry(*piece, due_ms);
+            }
+        }
+        delayed.into_iter().map(|(piece, _)| piece).collect()
+    }
+
+    /// Lets returned records wait until `due_ms`; those with a delivery time wait for that first. Returns the others.
+    pub(super) fn back_off(&mut self, range: OffsetRange, due_ms: i64) -> Vec<OffsetRange> {
+        let (mut rest, mut first) = (Vec::new(), range.first);
+        for delayed in self.delay(range, Some(due_ms)) {
+            rest.push(OffsetRange::new(first, delayed.first - 1));
+            first = delayed.last + 1;
+        }
+        rest.push(OffsetRange::new(first, range.last));
+        rest.retain(|piece| !piece.is_empty());
+        rest
     }
 
     pub(super) fn take_carried(&mut self) -> BTreeMap<Offset, (Offset, i64)> {
@@ -100,6 +128,7 @@ impl Admission {
 
     pub(super) fn memory_bytes(&self) -> usize {
         let mapped = self.carried.len() * size_of::<(Offset, (Offset, i64))>()
+            + self.held.memory_bytes()
             + self.late.len() * size_of::<(Offset, Offset)>();
         size_of::<Self>()
             + mapped
@@ -128,44 +157,6 @@ fn extended(range: &mut Option<OffsetRange>, piece: OffsetRange) -> Option<Offse
         }
         _ => range.replace(piece),
     }
-}
-
-/// Removes the overlaps with `range` from a map of ranges by first offset; the parts outside stay.
-pub(super) fn take_overlaps<T: Copy>(
-    map: &mut BTreeMap<Offset, T>,
-    range: OffsetRange,
-    last_of: impl Fn(&T) -> Offset,
-    with_last: impl Fn(&T, Offset) -> T,
-) -> Vec<(OffsetRange, T)> {
-    let mut found = Vec::new();
-    while let Some((&first, &value)) = map.range(..=range.last).next_back() {
-        let whole = OffsetRange::new(first, last_of(&value));
-        if whole.last < range.first {
-            break;
-        }
-        map.remove(&first);
-        let piece = whole.clip(range);
-        if whole.first < piece.first {
-            map.insert(first, with_last(&value, piece.first - 1));
-        }
-        if piece.last < whole.last {
-            map.insert(piece.last + 1, value);
-        }
-        found.push((piece, value));
-        if whole.first < piece.first {
-            break;
-        }
-    }
-    found.reverse();
-    debug_assert!(
-        found.is_sorted_by(|(a, _), (b, _)| a.last < b.first),
-        "pieces are in order"
-    );
-    debug_assert!(
-        found.iter().all(|(piece, _)| *piece == piece.clip(range)),
-        "a piece lies elsewhere"
-    );
-    found
 }
 
 impl Managed {
@@ -358,6 +349,9 @@ impl Managed {
             admission.expiries.push(entry.expires_ms, piece);
         }
         if is_leased {
+            if entry.not_before_ms > wall_ms {
+                admission.held.insert(piece, entry.not_before_ms);
+            }
             return has_others;
         }
         if entry.not_before_ms > wall_ms {
@@ -418,6 +412,24 @@ impl Managed {
         }
     }
 
+    /// Lets returned records wait for their delivery time, if members acquired them before it was known.
+    pub(super) fn delay_again(&mut self, range: OffsetRange) {
+        if self
+            .admission
+            .as_ref()
+            .is_none_or(|admission| admission.held.is_empty())
+        {
+            return;
+        }
+        for (piece, _) in self.inner.available_in(range) {
+            let admission = self.admission.as_mut();
+            for delayed in admission.map_or_else(Vec::new, |admission| admission.delay(piece, None))
+            {
+                self.inner.wait(delayed);
+            }
+        }
+    }
+
     /// Expires returned records whose time to live ended while a member held them.
     pub(super) fn expire_late(&mut self, range: OffsetRange) {
         let Some(admission) = &mut self.admission else {
@@ -438,18 +450,22 @@ impl Managed {
         }
     }
 
-    /// Drops finished records from those that expired while acquired.
+    /// Drops finished records from those that expired while acquired, or have a delivery time.
     pub(super) fn forget_late(&mut self, settled: &[OffsetRange]) {
         let Some(admission) = &mut self.admission else {
             return;
         };
         for range in settled {
             take_overlaps(&mut admission.late, *range, |last| *last, |_, last| last);
+            admission.held.take(*range);
         }
     }
 
     /// Applies the delivery times and expiries that are due.
     pub(super) fn come_up(&mut self, now_ms: i64, wall_ms: i64) {
+        if let Some(admission) = &mut self.admission {
+            admission.held.come_up(wall_ms);
+        }
         while let Some(admission) = &mut self.admission
             && let Some((due_ms, range)) = admission.deliveries.pop(wall_ms)
         {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Managed;
-use super::admission::take_overlaps;
+use super::overlaps::take_overlaps;
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::Acquired;
 

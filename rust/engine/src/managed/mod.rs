@@ -7,11 +7,13 @@
 mod admission;
 mod chains;
 mod engine;
+mod held;
 mod in_line;
 mod inner;
 mod keys;
 mod lateness;
 mod ordered;
+mod overlaps;
 mod planted;
 mod rules;
 mod times;
@@ -274,6 +276,7 @@ impl Managed {
                 if waits {
                     self.hold_back(*range, now_ms);
                 }
+                self.delay_again(*range);
                 if !unseen.is_empty() {
                     self.inner.wait(unseen);
                 }
@@ -308,7 +311,9 @@ impl Managed {
             }
             let seen = OffsetRange::new(piece.first, piece.last.min(scanned - 1));
             if !seen.is_empty() {
-                self.times.push(due_ms, seen);
+                for rest in admission.back_off(seen, due_ms) {
+                    self.times.push(due_ms, rest);
+                }
             }
         }
     }

@@ -144,3 +144,62 @@ fn records_that_come_up_in_front_keep_nobody_behind_them_waiting() {
     }
     assert_eq!(came, [95, 96, 97, 98, 99, 90]);
 }
+
+/// Rules with delivery times that begin while members hold records 0 to 3; the window has been looked at since.
+fn times_begin(backoff_ms: i64) -> Engine {
+    let mut engine = engine(None);
+    let batch = OffsetRange::new(0, 3);
+    assert_eq!(take(&mut engine, 0, 4, batch), [0, 1, 2, 3]);
+    let spec = Spec {
+        id: 1,
+        deliver_at_header: b"at".to_vec(),
+        ..Spec::default()
+    };
+    let mut rules = engine.rules().expect("it has rules");
+    rules.backoff.first_ms = backoff_ms;
+    rules.spec = Some(Arc::new(spec.clone()));
+    engine.set_rules(Some(rules));
+    let entries = [0, 1, 2, 3].map(|offset| Entry {
+        offset,
+        not_before_ms: if offset == 0 { Entry::AT_ONCE } else { 5000 },
+        expires_ms: Entry::NEVER,
+        digest: 0,
+    });
+    assert!(engine.admit((0, 3000), &spec, 0, &[batch], &entries, 500));
+    engine.check().expect("sound");
+    engine
+}
+
+/// What can be acquired once all has come up.
+fn ready(engine: &mut Engine, now_ms: i64, wall_ms: i64) -> Vec<i64> {
+    engine.come_up(now_ms, wall_ms);
+    take(engine, now_ms, 4, OffsetRange::new(0, 3))
+}
+
+#[test]
+fn records_that_members_hold_as_delivery_times_begin_do_not_come_again_before_theirs() {
+    let mut engine = times_begin(0);
+    settle(&mut engine, 100, 1, 1, ACCEPT);
+    settle(&mut engine, 100, 0, 0, RELEASE);
+    settle(&mut engine, 100, 2, 2, RELEASE);
+    assert_eq!(ready(&mut engine, 100, 4999), [0]);
+    assert_eq!(ready(&mut engine, 101, 5000), [2]);
+    settle(&mut engine, 101, 3, 3, RELEASE);
+    assert_eq!(
+        ready(&mut engine, 101, 5000),
+        [3],
+        "its time came while it was held"
+    );
+}
+
+#[test]
+fn such_records_wait_for_their_back_off_too() {
+    let mut engine = times_begin(1000);
+    settle(&mut engine, 0, 0, 3, RELEASE);
+    assert_eq!(ready(&mut engine, 999, 6000), [0_i64; 0]);
+    assert_eq!(ready(&mut engine, 1000, 6000), [0, 1, 2, 3]);
+    let mut engine = times_begin(1000);
+    settle(&mut engine, 0, 0, 3, RELEASE);
+    assert_eq!(ready(&mut engine, 2000, 4999), [0]);
+    assert_eq!(ready(&mut engine, 2000, 5000), [1, 2, 3]);
+}
