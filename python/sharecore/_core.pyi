@@ -993,14 +993,19 @@ class Sockets:
     All that are ready are served in one callback of the loop: bytes are received, their requests handled, and
     the answers sent, without a call of asyncio for each. Register `turn` as the reader of `fileno()`.
 
+    Answers of a turn in which many connections have one are sent by other threads, which need no interpreter.
+
     Args:
         event_loop: the running loop.
+        threads: threads that may send, the loop's included; the others start when needed.
 
     Raises:
         OSError: the system has no descriptor left.
     """
 
-    def __new__(cls, event_loop: asyncio.AbstractEventLoop) -> Self: ...
+    def __new__(cls, event_loop: asyncio.AbstractEventLoop, *, threads: int = 1) -> Self: ...
+    def close(self) -> None:
+        """End the other threads; connections are closed before."""
     def __len__(self) -> int:
         """Return the number of open connections."""
 

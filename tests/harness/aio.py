@@ -20,6 +20,12 @@ def in_loop(body: TestBody) -> Callable[..., None]:
     return test
 
 
+async def settled(done: Callable[[], bool]) -> None:
+    """Wait until something holds that no event tells; the test's own timeout ends it."""
+    while not done():  # noqa: ASYNC110 - there is no event for it
+        await asyncio.sleep(0.005)
+
+
 async def _checked(work: Awaitable[None]) -> None:
     unheard: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))

@@ -113,6 +113,14 @@ class NetworkSettings:
         "bounds the entries of all concurrent requests that have more than 5,000.",
         low=10000,
     )
+    sharecore_io_threads: int = setting(
+        Kind.INT,
+        0,
+        "Threads that write to sockets; 0: one per CPU, up to 4. If many clients have an answer at once, "
+        "threads beside the event loop's send them. They start when needed. Connections with TLS use one.",
+        low=0,
+        high=64,
+    )
     sharecore_connection_max_pipelined_requests: int = setting(
         Kind.INT, 64, "Maximum number of unanswered requests of one connection.", low=1
     )

@@ -33,6 +33,7 @@ class Limits:
         write_buffer_bytes_max: maximum unread answer bytes of one client.
         send_buffer_bytes: bytes passed to the operating system at a time, during which no other client is
             served (socket.send.buffer.bytes); negative for its default.
+        io_threads: threads that may write to sockets, the loop's included (sharecore.io.threads).
         request_bytes_max: maximum bytes of all requests in memory (queued.max.request.bytes); negative for no
             limit.
         answer_bytes_max: maximum bytes of all unread answers (sharecore.max.unread.bytes); negative for no
@@ -55,6 +56,7 @@ class Limits:
     pipelined: int | None = None
     write_buffer_bytes_max: int = 1048576
     send_buffer_bytes: int = -1
+    io_threads: int = 1
     request_bytes_max: int = -1
     answer_bytes_max: int = -1
     connections_max: int = 2147483647

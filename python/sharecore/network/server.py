@@ -151,7 +151,7 @@ class Server:
             start(peer, connection)
             return
         if self._sockets is None:
-            sockets = Sockets(loop)
+            sockets = Sockets(loop, threads=self._limits.io_threads)
             loop.add_reader(sockets.fileno(), sockets.turn)
             self._sockets = sockets
         self._sockets.open(peer.detach(), connection)
@@ -234,6 +234,7 @@ class Server:
                 connection.abort()
             if self._sockets is not None:
                 asyncio.get_running_loop().remove_reader(self._sockets.fileno())
+                self._sockets.close()
                 self._sockets = None
         await asyncio.sleep(0)
 

@@ -116,6 +116,14 @@ impl PyExchange {
         PyAnswerBudget::change(budget.bind(py), &owner, before, now)
     }
 
+    /// Counts again if the last count found unread bytes, since another thread has sent some.
+    pub(crate) fn unread_left(exchange: &Bound<'_, Self>) -> PyResult<()> {
+        if exchange.borrow().outgoing.counted == 0 {
+            return Ok(());
+        }
+        Self::recount(exchange)
+    }
+
     /// True if the next response must wait until clients have read earlier ones; `_pump` is then called once there is room.
     pub(crate) fn waits_for_readers(exchange: &Bound<'_, Self>) -> PyResult<bool> {
         let py = exchange.py();

@@ -5,6 +5,10 @@ use std::cell::{Cell, RefCell};
 use pyo3::prelude::*;
 
 use crate::socket::PySocket;
+use crate::sockets::PySockets;
+
+/// With fewer sockets to flush, waking another thread takes longer than it saves.
+const HANDED_OVER_MIN: usize = 64;
 
 thread_local! {
     static CORK: Cork = const { Cork { depth: Cell::new(0), dirty: RefCell::new(Vec::new()) } };
@@ -46,11 +50,11 @@ pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> P
     if !is_corked() {
         // A flush may resume work that writes to other sockets
         loop {
-            let dirty = CORK.with(|cork| std::mem::take(&mut *cork.dirty.borrow_mut()));
+            let dirty = take_dirty();
             if dirty.is_empty() {
                 break;
             }
-            for socket in dirty {
+            for socket in hand_over(py, dirty) {
                 // A failing socket must not keep back the responses of others
                 let socket = socket.bind(py);
                 let sent = PySocket::guarded(socket, || PySocket::flush(socket));
@@ -61,8 +65,29 @@ pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> P
     done.and_then(|done| flushed.map(|()| done))
 }
 
-/// Sends a socket's responses at the end of the turn.
+fn take_dirty() -> Vec<Py<PySocket>> {
+    CORK.with(|cork| std::mem::take(&mut *cork.dirty.borrow_mut()))
+}
+
+/// Sends a socket's responses at the end of the turn, or before it by another thread.
 pub(crate) fn send_later(socket: &Bound<'_, PySocket>) {
     let dirty = socket.clone().unbind();
-    CORK.with(|cork| cork.dirty.borrow_mut().push(dirty));
+    let count = CORK.with(|cork| {
+        let mut all = cork.dirty.borrow_mut();
+        all.push(dirty);
+        all.len()
+    });
+    if count >= HANDED_OVER_MIN {
+        let rest = hand_over(socket.py(), take_dirty());
+        CORK.with(|cork| cork.dirty.borrow_mut().extend(rest));
+    }
+}
+
+/// Has another thread send the responses of many sockets; returns the sockets that this one has to flush.
+fn hand_over(py: Python<'_>, dirty: Vec<Py<PySocket>>) -> Vec<Py<PySocket>> {
+    if dirty.len() < HANDED_OVER_MIN {
+        return dirty;
+    }
+    let sockets = PySocket::sockets(dirty[0].bind(py));
+    PySockets::hand_over(sockets.bind(py), dirty)
 }

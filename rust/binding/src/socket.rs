@@ -11,7 +11,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use sharecore_net::{Mark, Output, Ready, Received, Socket};
+use sharecore_net::{Mark, Output, Ready, Received, SendJob, Socket};
 
 use crate::collected::collected;
 use crate::cork::{is_corked, send_later};
@@ -24,37 +24,66 @@ const READS_AT_ONCE: usize = 4;
 /// Above this size, corked responses are sent at once instead of at the end of the turn.
 const CORKED_BYTES_MAX: usize = 64 << 10;
 
-/// A buffer to send.
-enum Chunk {
-    Bytes(Py<PyBytes>),
+/// What keeps a buffer's bytes where they are.
+enum Owner {
+    Bytes {
+        _bytes: Py<PyBytes>,
+    },
     /// Part of a bytes object.
-    View(PyBuffer<u8>),
+    View {
+        _view: PyBuffer<u8>,
+    },
 }
 
+/// A buffer to send, by this thread or by another one.
+pub(crate) struct Chunk {
+    start: *const u8,
+    size: usize,
+    _owner: Owner,
+}
+
+// SAFETY: `start` points into memory that the owner keeps, and that nobody changes. The owner is only dropped, which any thread
+// may do: without the interpreter's lock that is put off until somebody has it
+unsafe impl Send for Chunk {}
+// SAFETY: as above; a chunk is never changed
+unsafe impl Sync for Chunk {}
+
 impl Chunk {
-    fn of(part: &Bound<'_, PyAny>) -> PyResult<(Self, usize)> {
+    fn of(part: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(bytes) = part.cast::<PyBytes>() {
-            let size = bytes.as_bytes().len();
-            return Ok((Chunk::Bytes(bytes.clone().unbind()), size));
+            let content = bytes.as_bytes();
+            return Ok(Self {
+                start: content.as_ptr(),
+                size: content.len(),
+                _owner: Owner::Bytes {
+                    _bytes: bytes.clone().unbind(),
+                },
+            });
         }
         let view = PyBuffer::<u8>::get(part)?;
         if !view.is_c_contiguous() {
             return Err(PyValueError::new_err("only contiguous buffers can be sent"));
         }
-        let size = view.len_bytes();
-        Ok((Chunk::View(view), size))
-    }
-
-    fn bytes<'a>(&'a self, py: Python<'_>) -> &'a [u8] {
-        match self {
-            Chunk::Bytes(bytes) => bytes.as_bytes(py),
-            // SAFETY: the view keeps its contiguous buffer alive; bytes to be sent are not modified
-            Chunk::View(view) => unsafe {
-                std::slice::from_raw_parts(view.buf_ptr().cast(), view.len_bytes())
-            },
-        }
+        Ok(Self {
+            start: view.buf_ptr().cast(),
+            size: view.len_bytes(),
+            _owner: Owner::View { _view: view },
+        })
     }
 }
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        if self.size == 0 {
+            return &[]; // the pointer of an empty view may be null
+        }
+        // SAFETY: the owner keeps `size` bytes at `start`; bytes to be sent are not modified
+        unsafe { std::slice::from_raw_parts(self.start, self.size) }
+    }
+}
+
+/// A connection's responses on their way through another thread.
+pub(crate) type SocketJob = SendJob<Py<PySocket>, Chunk>;
 
 /// The transport of one connection, with the interface of asyncio transports.
 #[pyclass(name = "Socket", module = "sharecore._core")]
@@ -146,22 +175,61 @@ impl PySocket {
 
     /// Sends buffers in order: now, or at the end of the turn.
     pub(crate) fn write_all(socket: &Bound<'_, Self>, parts: &Bound<'_, PyList>) -> PyResult<()> {
-        let waits = {
+        let (waits, is_new) = {
             let mut held = socket.borrow_mut();
             if held.stream.is_none() {
                 return Ok(());
             }
             for part in parts.iter() {
-                let (chunk, size) = Chunk::of(&part)?;
+                let chunk = Chunk::of(&part)?;
+                let size = chunk.size;
                 held.output.push(chunk, size);
             }
             let waits = is_corked() && held.output.bytes() < CORKED_BYTES_MAX;
-            if waits && !std::mem::replace(&mut held.is_dirty, true) {
-                send_later(socket);
-            }
-            waits
+            let is_dirty = waits && std::mem::replace(&mut held.is_dirty, true);
+            (waits, waits && !is_dirty)
         };
+        if is_new {
+            send_later(socket);
+        }
         if waits { Ok(()) } else { Self::flush(socket) }
+    }
+
+    pub(crate) fn sockets(socket: &Bound<'_, Self>) -> Py<PySockets> {
+        socket.borrow().sockets.clone_ref(socket.py())
+    }
+
+    /// Hands what is to be sent to another thread; None if there is nothing to hand over now.
+    pub(crate) fn send_job(socket: &Bound<'_, Self>) -> Option<SocketJob> {
+        let mut held = socket.borrow_mut();
+        let held = &mut *held;
+        held.is_dirty = false;
+        let stream = held.stream.as_mut()?;
+        SendJob::new(socket.clone().unbind(), stream, &mut held.output)
+    }
+
+    /// Takes back what another thread has sent, perhaps in part, and sends what was written meanwhile.
+    pub(crate) fn returned(socket: &Bound<'_, Self>, job: SocketJob) -> PyResult<()> {
+        let settled = {
+            let mut held = socket.borrow_mut();
+            let held = &mut *held;
+            let Some(stream) = &mut held.stream else {
+                return Ok(());
+            };
+            job.settle(stream, &mut held.output)
+        };
+        if let Err(error) = settled {
+            return Self::lose(socket, Some(error));
+        }
+        Self::flush(socket)?;
+        let protocol = {
+            let held = socket.borrow();
+            held.protocol.as_ref().map(|it| it.clone_ref(socket.py()))
+        };
+        match protocol {
+            Some(protocol) => PyExchange::unread_left(protocol.bind(socket.py())),
+            None => Ok(()),
+        }
     }
 
     /// Sends as much as the client accepts.
@@ -174,7 +242,10 @@ impl PySocket {
             let Some(stream) = &mut held.stream else {
                 return Ok(());
             };
-            held.output.send(stream, |chunk| chunk.bytes(py))
+            if held.output.is_away() {
+                held.sockets.borrow(py).expect();
+            }
+            held.output.send(stream)
         };
         if let Err(error) = sent {
             return Self::lose(socket, Some(error));
@@ -258,12 +329,15 @@ impl PySocket {
 
     /// Tries to send, and returns the number of bytes that remain.
     pub(crate) fn unsent_bytes(socket: &Bound<'_, Self>) -> PyResult<usize> {
-        let py = socket.py();
         let sent = {
             let mut held = socket.borrow_mut();
             let held = &mut *held;
             match &mut held.stream {
-                Some(stream) if held.is_dirty => held.output.send(stream, |chunk| chunk.bytes(py)),
+                Some(_) if held.output.is_away() => {
+                    held.sockets.borrow(socket.py()).expect();
+                    Ok(())
+                }
+                Some(stream) if held.is_dirty => held.output.send(stream),
                 _ => Ok(()),
             }
         };

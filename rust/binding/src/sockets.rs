@@ -7,13 +7,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use sharecore_net::{Poller, Ready, Socket};
+use sharecore_net::{Poller, Ready, Senders, Socket};
 
 use crate::collected::collected;
 use crate::cork::corked;
 use crate::exchange::PyExchange;
 use crate::python;
-use crate::socket::PySocket;
+use crate::socket::{Chunk, PySocket};
 
 /// Serve at most this many connections before the event loop does something else.
 const READY_AT_ONCE: usize = 1024;
@@ -29,6 +29,8 @@ pub(crate) struct PySockets {
     again: Vec<Py<PySocket>>,
     is_scheduled: bool,
     ready: Vec<Ready>,
+    /// None once closed.
+    senders: Option<Senders<Py<PySocket>, Chunk>>,
 }
 
 impl PySockets {
@@ -70,6 +72,59 @@ impl PySockets {
         self.event_loop.clone_ref(py)
     }
 
+    /// Has another thread send what sockets have to send, if one has time for it; returns the sockets that the caller must
+    /// flush.
+    pub(crate) fn hand_over(
+        sockets: &Bound<'_, Self>,
+        dirty: Vec<Py<PySocket>>,
+    ) -> Vec<Py<PySocket>> {
+        let py = sockets.py();
+        let mut held = sockets.borrow_mut();
+        let senders = held.senders.as_mut();
+        let Some(senders) = senders.filter(|senders| senders.has_room()) else {
+            return dirty;
+        };
+        let (ours, others): (Vec<_>, Vec<_>) = dirty
+            .into_iter()
+            .partition(|socket| PySocket::sockets(socket.bind(py)).is(sockets));
+        let (mut batch, mut rest) = (Vec::with_capacity(ours.len()), others);
+        for socket in ours {
+            match PySocket::send_job(socket.bind(py)) {
+                Some(job) => batch.push(job),
+                // Its flush notices a passed mark, or that the connection is to be closed
+                None => rest.push(socket),
+            }
+        }
+        if !batch.is_empty() {
+            senders.send(batch);
+        }
+        rest
+    }
+
+    /// Takes sockets back as soon as other threads have sent for them.
+    pub(crate) fn expect(&self) {
+        if let Some(senders) = &self.senders {
+            senders.expect();
+        }
+    }
+
+    /// Goes on with the sockets for which other threads have sent.
+    fn take_back(sockets: &Bound<'_, Self>) -> PyResult<()> {
+        let returned = match &mut sockets.borrow_mut().senders {
+            Some(senders) => senders.sent(),
+            None => return Ok(()),
+        };
+        // An error of one connection must not stop the others
+        let mut failed = Ok(());
+        for job in returned {
+            let socket = job.of.clone_ref(sockets.py());
+            let socket = socket.bind(sockets.py());
+            let settled = PySocket::guarded(socket, || PySocket::returned(socket, job));
+            failed = failed.and(settled.map(|_| ()));
+        }
+        failed
+    }
+
     fn insert(&mut self, key: usize, socket: Py<PySocket>) {
         if key == self.open.len() {
             self.open.push(Some(socket));
@@ -81,17 +136,27 @@ impl PySockets {
 
 #[pymethods]
 impl PySockets {
+    /// `threads` is how many threads may do the system's calls for sockets, this one included.
     #[new]
-    fn new(event_loop: Py<PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (event_loop, *, threads = 1))]
+    fn new(event_loop: Py<PyAny>, threads: usize) -> PyResult<Self> {
+        let poller = Poller::new(READY_AT_ONCE)?;
+        let senders = Senders::new(threads.saturating_sub(1), &poller)?;
         Ok(Self {
-            poller: Poller::new(READY_AT_ONCE)?,
+            poller,
             event_loop,
             open: Vec::new(),
             free: Vec::new(),
             again: Vec::new(),
             is_scheduled: false,
             ready: Vec::new(),
+            senders: Some(senders),
         })
+    }
+
+    /// Ends the other threads. What they still had to send is lost, so connections are closed before.
+    fn close(&mut self) {
+        self.senders = None;
     }
 
     fn fileno(&self) -> RawFd {
@@ -156,7 +221,7 @@ impl PySockets {
         };
         let served = corked(py, || {
             // An error of one connection must not stop the others: readiness is reported only once
-            let mut failed = Ok(());
+            let mut failed = Self::take_back(sockets);
             for socket in again {
                 failed = failed.and(Self::serve(sockets, socket.bind(py)));
             }

@@ -4,9 +4,12 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::Socket;
+
+/// Reported instead of a socket once another thread has woken the poller.
+const WOKEN: Token = Token(usize::MAX);
 
 /// A socket that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +46,11 @@ impl Poller {
         registry.register(&mut SourceFd(&socket.as_raw_fd()), Token(key), interest)
     }
 
+    /// What other threads make this poller readable with. A poller has at most one.
+    pub(crate) fn waker(&self) -> io::Result<Waker> {
+        Waker::new(self.poll.registry(), WOKEN)
+    }
+
     /// Stops watching a socket.
     pub fn remove(&self, socket: &Socket) -> io::Result<()> {
         let registry = self.poll.registry();
@@ -61,7 +69,8 @@ impl Poller {
                 Err(error) => return Err(error),
             }
         }
-        found.extend(self.events.iter().map(|event| {
+        let sockets = self.events.iter().filter(|event| event.token() != WOKEN);
+        found.extend(sockets.map(|event| {
             let ended = event.is_read_closed() || event.is_error();
             Ready {
                 key: event.token().0,

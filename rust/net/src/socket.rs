@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 /// What came of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +21,34 @@ pub enum Received {
     End,
 }
 
-/// A stream socket that never blocks, closed when it is dropped.
+/// A stream that never blocks, closed when its last owner drops it.
+#[derive(Debug)]
+pub(crate) struct Stream(socket2::Socket);
+
+impl Stream {
+    /// Sends bytes; returns how many the system took, or None if it takes none until the poller reports the socket again.
+    pub(crate) fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        loop {
+            let sent = match parts {
+                [part] => self.0.send(part),
+                parts => self.0.send_vectored(parts),
+            };
+            match sent {
+                Ok(sent) => return Ok(Some(sent)),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock => return Ok(None),
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+}
+
+/// A connected socket and what the poller has reported about it.
 #[derive(Debug)]
 pub struct Socket {
-    inner: socket2::Socket,
+    stream: Arc<Stream>,
     readable: bool,
     writable: bool,
     ended: bool,
@@ -35,13 +60,33 @@ impl Socket {
         let inner = socket2::Socket::from(descriptor);
         inner.set_nonblocking(true)?;
         Ok(Self {
-            inner,
+            stream: Arc::new(Stream(inner)),
             // known to be ready when the poller says so
             readable: false,
             // a failing attempt tells
             writable: true,
             ended: false,
         })
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The stream for another thread, which sends. From now on only a report of the poller says that it takes bytes.
+    pub(crate) fn lend(&mut self) -> Arc<Stream> {
+        self.writable = false;
+        Arc::clone(&self.stream)
+    }
+
+    /// Notes whether the system may take more; if not, the poller reports the socket when it does.
+    pub(crate) fn set_writable(&mut self, writable: bool) {
+        self.writable = writable;
+    }
+
+    /// Whether the system may take bytes.
+    pub fn is_writable(&self) -> bool {
+        self.writable
     }
 
     /// Notes what a poller has reported.
@@ -67,7 +112,7 @@ impl Socket {
             return Ok(Received::Nothing);
         }
         loop {
-            match self.inner.recv(into) {
+            match self.stream.0.recv(into) {
                 Ok(0) => {
                     self.readable = false;
                     return Ok(Received::End);
@@ -89,38 +134,10 @@ impl Socket {
             }
         }
     }
-
-    /// Sends bytes; returns how many the system took, 0 where it takes none until the poller reports the socket again.
-    ///
-    /// # Errors
-    ///
-    /// The connection is broken.
-    pub fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        if !self.writable {
-            return Ok(0);
-        }
-        loop {
-            let sent = match parts {
-                [part] => self.inner.send(part),
-                parts => self.inner.send_vectored(parts),
-            };
-            match sent {
-                Ok(sent) => return Ok(sent),
-                Err(error) => match error.kind() {
-                    io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::WouldBlock => {
-                        self.writable = false;
-                        return Ok(0);
-                    }
-                    _ => return Err(error),
-                },
-            }
-        }
-    }
 }
 
 impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> RawFd {
-        self.inner.as_raw_fd()
+        self.stream.0.as_raw_fd()
     }
 }

@@ -16,6 +16,7 @@ OF_THE_NETWORK = {
     "sharecore.connection.max.pipelined.requests": "pipeline_max",
     "sharecore.connection.max.unread.bytes": "write_buffer_bytes_max",
     "socket.send.buffer.bytes": "send_buffer_bytes",
+    "sharecore.io.threads": "io_threads",
     "queued.max.request.bytes": "request_bytes_max",
     "sharecore.max.unread.bytes": "answer_bytes_max",
     "max.connections": "connections_max",

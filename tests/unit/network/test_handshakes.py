@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from tests.harness.aio import settled
 
 from sharecore.config import BrokerConfig
 from sharecore.network import Answer, Connection, HeldSockets, Limits, Server, loop_factory
@@ -60,11 +61,6 @@ async def echoed(port: int, context: ssl.SSLContext, body: bytes) -> bytes:
     return answer
 
 
-async def until(done: Callable[[], bool]) -> None:
-    while not done():  # noqa: ASYNC110 - the server has no event for it
-        await asyncio.sleep(0.005)
-
-
 @pytest.mark.heavy
 def test_frames_of_any_size_come_through(directory: Path) -> None:
     async def test(server: Server, port: int, context: ssl.SSLContext) -> None:
@@ -85,7 +81,7 @@ def test_garbage_and_who_goes_away_leave_nothing(directory: Path) -> None:
             else:
                 assert len(await reader.read()) < 100
             writer.close()
-        await until(lambda: not len(server.handshakes))
+        await settled(lambda: not len(server.handshakes))
         assert await echoed(port, context, b"still there") == b"still there"
 
     serve(directory, test)
@@ -104,7 +100,7 @@ def test_a_handshake_has_a_deadline(directory: Path) -> None:
 def test_of_too_many_handshakes_the_oldest_is_given_up(directory: Path) -> None:
     async def test(server: Server, port: int, context: ssl.SSLContext) -> None:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
-        await until(lambda: len(server.handshakes) == 8)
+        await settled(lambda: len(server.handshakes) == 8)
         for _ in range(20):
             assert await echoed(port, context, b"meant well") == b"meant well"
             assert len(server.handshakes) <= 8
@@ -121,14 +117,14 @@ def test_who_is_in_counts_until_it_goes(directory: Path, caplog: pytest.LogCaptu
             return server.admission.total
 
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-        await until(lambda: bool(server.connections))
+        await settled(lambda: bool(server.connections))
         assert inside() == 1
         _, stranger = await asyncio.open_connection("127.0.0.1", port)
-        await until(lambda: inside() == 2)
+        await settled(lambda: inside() == 2)
         stranger.close()
-        await until(lambda: inside() == 1)
+        await settled(lambda: inside() == 1)
         writer.close()
-        await until(lambda: inside() == 0)
+        await settled(lambda: inside() == 0)
 
     serve(directory, test, Limits(connections_max=2))
     assert "never retrieved" not in caplog.text

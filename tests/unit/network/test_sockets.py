@@ -8,9 +8,11 @@ import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.harness.aio import settled
 
 from sharecore._core import Sockets
 from sharecore.network import Connection, Limits, Peer, Server, loop_factory
@@ -26,6 +28,7 @@ class Handler:
     def __init__(self) -> None:
         self.connections: dict[bytes, Connection] = {}
         self.tasks: list[int] = []
+        self.wanted = 0
 
     def __call__(self, connection: Connection, frame: bytes) -> list[bytes]:
         self.connections[frame] = connection
@@ -265,3 +268,71 @@ def test_a_closed_socket_is_refused() -> None:
         assert len(sockets) == 0
 
     asyncio.run(run())
+
+
+def io_threads() -> int:
+    names = (path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm"))
+    return sum(name == "sharecore-io" for name in names)
+
+
+def test_answers_of_many_clients_are_sent_by_other_threads_in_their_order() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+        try:
+            for client in clients:
+                client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            for turn in range(20):
+                for number, client in enumerate(clients):
+                    client.sendall(b"".join(framed(b"%d.%d.%d" % (number, turn, part)) for part in range(3)))
+                for number, client in enumerate(clients):
+                    wanted = b"".join(framed(b"%d.%d.%d" % (number, turn, part)) for part in range(3))
+                    found = b""
+                    while len(found) < len(wanted):
+                        found += await loop.sock_recv(client, len(wanted) - len(found))
+                    assert found == wanted
+            assert 1 <= io_threads() <= 2
+        finally:
+            for client in clients:
+                client.close()
+
+    serve(test, Limits(io_threads=3))
+    assert io_threads() == 0
+
+
+def test_clients_that_ask_and_vanish_leave_nothing_behind() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        for _ in range(5):
+            clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+            for number, client in enumerate(clients):
+                client.sendall(framed(b"%d" % number) * 4)
+                if number % 2:
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            for client in clients:
+                client.close()
+            handler.wanted += len(clients)
+            await settled(lambda: len(handler.tasks) == handler.wanted and not server.connections)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(framed(b"hello"))
+        assert await answer(reader) == b"hello"
+        writer.close()
+
+    serve(test, Limits(io_threads=2))
+
+
+def test_a_connection_closed_with_its_answer_still_sends_it() -> None:
+    async def test(server: Server, handler: Handler, port: int) -> None:
+        def reply(connection: Connection, frame: bytes) -> list[bytes]:
+            asyncio.get_running_loop().call_soon(connection.close)
+            return [framed(frame)]
+
+        server.on_frame = reply
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+        for number, client in enumerate(clients):
+            client.sendall(framed(b"%d" % number))
+        for number, client in enumerate(clients):
+            reader, writer = await asyncio.open_connection(sock=client)
+            assert await reader.read() == framed(b"%d" % number)
+            writer.close()
+
+    serve(test, Limits(io_threads=2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 
 from sharecore.broker.served import PIPELINED, as_bits
@@ -10,6 +11,9 @@ from sharecore.errors import ConfigUnavailable
 from sharecore.network import Limits, ListenerLimits
 from sharecore.rates import Window
 from sharecore.waiting import HostAddresses
+
+_IO_THREADS_MAX = 4
+"""Default bound of `sharecore.io.threads`: more have not been measured."""
 
 
 def connection_limits(config: BrokerConfig, listeners: Iterable[str], addresses: Mapping[str, str]) -> Limits:
@@ -28,6 +32,7 @@ def connection_limits(config: BrokerConfig, listeners: Iterable[str], addresses:
         pipelined=as_bits(PIPELINED),
         write_buffer_bytes_max=config.sharecore_connection_max_unread_bytes,
         send_buffer_bytes=config.socket_send_buffer_bytes,
+        io_threads=config.sharecore_io_threads or min(_cpus(), _IO_THREADS_MAX),
         request_bytes_max=config.queued_max_request_bytes,
         answer_bytes_max=config.sharecore_max_unread_bytes,
         connections_max=config.max_connections,
@@ -53,3 +58,8 @@ async def check_hosts(hosts: HostAddresses, config: BrokerConfig) -> None:
                 f"max.connections.per.ip.overrides: the host {host!r} has no address; "
                 "name one that has, or an address"
             )
+
+
+def _cpus() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
