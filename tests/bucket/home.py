@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
+from collections import Counter
 from pathlib import Path
 
 from tests.bucket.ledger import GROUP, Ledger
@@ -25,13 +26,13 @@ def home_settings(url: str, metrics_port: int) -> dict[str, str]:
     }
 
 
-def numbers_in(directory: Path, topic: str) -> set[int]:
-    """Return the numbers that are the values of a topic's records."""
+def numbers_in(directory: Path, topic: str) -> Counter[int]:
+    """Return how often each number is the value of one of a topic's records."""
     storage = Storage(directory, StorageOptions(read_only=True))
     try:
         found = storage.topics.get(topic)
         assert found is not None
-        return {int(value or b"") for log in found.partitions for _, _, _, value in log.scan(0)}
+        return Counter(int(value or b"") for log in found.partitions for _, _, _, value in log.scan(0))
     finally:
         storage.close()
 
@@ -72,5 +73,5 @@ def lose_again_and_again(broker: Broker, metrics_port: int, losses: int, seed: i
         first = ledger.next
     assert broker.terminate() == 0
     there = numbers_in(broker.home / "data", TOPIC)
-    lost = answered - there
+    lost = answered - there.keys()
     assert lost == set(), f"{len(lost)} of {len(answered)} answered records are lost: seed {seed}"

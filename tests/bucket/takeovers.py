@@ -203,10 +203,14 @@ class Member:
             os.kill(self.broker.pid, signal.SIGCONT)
             self.broker.wait()
         elif how == "cut off":
-            assert self._relay is not None
-            self._relay.send_signal(signal.SIGCONT)
+            self.reconnect()
             self.broker.wait()
         self.broker.start()
+
+    def reconnect(self) -> None:
+        """Let it reach the bucket again."""
+        assert self._relay is not None
+        self._relay.send_signal(signal.SIGCONT)
 
 
 @contextmanager
@@ -235,17 +239,30 @@ def run(
         pause_s: the longest pause between a takeover and the next end.
     """
     moments = random.Random(seed)
+    with two(home, url, are_cut_off=bool(counts.get("cut off"))) as members:
+        return _run(members, counts, moments, rate, pause_s)
+
+
+@contextmanager
+def two(home: Path, url: str, *, are_cut_off: bool) -> Iterator[Sequence[Member]]:
+    """Make two brokers of a home, which are not started.
+
+    Args:
+        home: an empty directory.
+        url: the bucket.
+        are_cut_off: whether each gets a relay to `AWS_ENDPOINT_URL`.
+    """
     with ExitStack() as relays:
         members = []
         for node in (1, 2):
             settings = home_settings(url, free_port()) | {"node.id": str(node)}
             between = None
-            if counts.get("cut off"):
+            if are_cut_off:
                 between = relays.enter_context(relay(os.environ["AWS_ENDPOINT_URL"]))
                 assert between.stdout is not None
                 settings["sharecore.bucket.endpoint"] = f"http://127.0.0.1:{int(between.stdout.readline())}"
             members.append(Member(Broker(home / f"broker{node}", settings=settings), between))
-        return _run(members, counts, moments, rate, pause_s)
+        yield members
 
 
 def _run(
@@ -283,7 +300,7 @@ def _run(
     there = numbers_in(leader.broker.home / "data", TOPIC)
     summary: dict[str, object] = {
         "answered": len(clients.answered),
-        "lost": len(clients.answered - there),
+        "lost": len(clients.answered - there.keys()),
         "acknowledged": len(clients.settled),
         "acknowledged_and_delivered_again": len(clients.again),
     }

@@ -78,10 +78,10 @@ def test_what_the_bucket_had_is_there_when_the_machine_is_lost(endpoint: str, tm
         copied, settled = ledger.copied()
         took = restore(data, endpoint)
         there = numbers_in(data, TOPIC)
-        assert copied - there == set(), f"SEED={SEED}"
+        assert copied - there.keys() == set(), f"SEED={SEED}"
         assert ledger.received & settled_before == set(), f"delivered again: SEED={SEED}"
         began = broker.start()
-        lost = len(ledger.answered.keys() - there)
+        lost = len(ledger.answered.keys() - there.keys())
         print(
             f"{len(ledger.answered):,} records answered, {len(copied):,} of them known to be in the bucket "
             f"and there; {lost:,} of the last {killed - ledger.copied_until:.2f} s before the kill are lost; "
