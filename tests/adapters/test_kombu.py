@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import kombu
 import pytest
 from kombu.exceptions import ChannelError
+from tests.adapters.conftest import KIND
 from tests.harness.broker import Broker, free_port
+from tests.harness.clients import configure_group
 
 import sharecore.adapters.kombu  # noqa: F401 - makes sharecore:// known
 
@@ -128,3 +131,23 @@ def test_size_and_purge(connection: kombu.Connection, tmp_path: Path) -> None:
             queue.purge()
         with pytest.raises(ChannelError, match="NOT_FOUND"):
             kombu.Queue("nothing")(channel).queue_declare(passive=True)
+
+
+@pytest.mark.skipif(KIND == "apache", reason="Apache Kafka has no delivery times")
+def test_an_eta_is_a_delivery_time_in_a_group_that_has_them(broker: Broker) -> None:
+    configure_group(broker.bootstrap, "timed", share_deliver_at_header="deliver-at")
+    due = datetime.now(UTC) + timedelta(seconds=3)
+    address = f"sharecore://{broker.bootstrap}"
+    with kombu.Connection(address, transport_options={"group_id": "timed"}) as made:
+        queue = made.SimpleQueue("timed")
+        etas = {"later": due.isoformat(), "no zone": "2999-01-01T00:00:00", "no time": "soon", "none": None}
+        for name, eta in etas.items():
+            queue.put(name, headers={"eta": eta})
+        found: list[str] = []
+        while len(found) < len(etas):
+            message = queue.get(timeout=30)
+            message.ack()
+            found.append(message.payload)
+        assert (sorted(found), found[-1]) == (sorted(etas), "later")
+        assert datetime.now(UTC) >= due
+        queue.close()

@@ -9,6 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from importlib.metadata import version
 from queue import Empty
 from typing import Any
@@ -177,15 +178,20 @@ class Channel(virtual.Channel):
     # messages
 
     def _put(self, queue: str, message: Mapping[str, Any], **_: object) -> None:
-        """Send a message; returns once the cluster has confirmed it."""
+        """Send a message; returns once the cluster has confirmed it.
+
+        An `eta` is the record's delivery time, in groups that have these.
+        """
         topic = topic_of(queue)
         self._new_queue(queue)
+        given = message.get("headers", {})
         headers = {
             name: str(value)
-            for name, value in message.get("headers", {}).items()
+            for name, value in given.items()
             if name in ("id", "task", "retries", "eta", "expires") and value is not None
         }
-        self._sender().send(topic, dumps(message).encode(), headers=headers)
+        due = _time_of(given.get("eta"))
+        self._sender().send(topic, dumps(message).encode(), headers=headers, deliver_at=due)
 
     def _put_fanout(self, *_: object, **__: object) -> None:
         raise ChannelError(_FANOUT)
@@ -327,6 +333,15 @@ class Transport(virtual.Transport):
         seconds = client.connect_timeout or _CONNECT_SECONDS
         socket.create_connection((client.hostname or "localhost", client.port or _PORT), seconds).close()
         return super().establish_connection()
+
+
+def _time_of(eta: object) -> datetime | None:
+    """Return the eta of a task; None if it has no zone, which only its worker knows, or is no time."""
+    try:
+        found = datetime.fromisoformat(eta) if isinstance(eta, str) else None
+        return found if found is not None and found.tzinfo and found.timestamp() > 0 else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def topic_of(queue: str) -> str:
