@@ -215,6 +215,7 @@ def switch_interval() -> Iterator[Callable[[float], None]]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.heavy
 def test_one_request_may_settle_many_records_each_in_its_own_way() -> None:
     count = 1_000_000
     partition = Partition(max_inflight=count)

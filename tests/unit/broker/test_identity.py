@@ -141,6 +141,7 @@ def test_a_file_without_a_checksum_is_read_and_written_anew(tmp_path: Path) -> N
     assert "checksum=" in (tmp_path / FILE_NAME).read_text()
 
 
+@pytest.mark.heavy
 def test_every_byte_of_the_file_counts(tmp_path: Path) -> None:
     written = Identity("MkU3OEVBNTcwNTJENDM2Qg", 12)
     write_identity(tmp_path, written)

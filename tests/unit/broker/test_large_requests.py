@@ -202,6 +202,7 @@ def denying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]
     running.stop()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", _DENIED, ids=lambda api: api.name)
 def test_others_are_served_while_many_entries_are_refused(
     denying: RunningBroker, api: ApiKey, monkeypatch: pytest.MonkeyPatch

@@ -375,6 +375,7 @@ def test_a_broker_whose_disk_takes_no_writes_is_not_ready(tmp_path: Path) -> Non
         running.stop()
 
 
+@pytest.mark.heavy
 def test_files_that_cannot_be_completed_are_logged_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -130,6 +130,7 @@ def test_state_is_kept_in_the_state_topic_by_default(tmp_path: Path, settings: d
         )
 
 
+@pytest.mark.heavy
 def test_a_persister_of_the_users_keeps_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXAMPLES)
     settings = {

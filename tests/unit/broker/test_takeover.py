@@ -143,6 +143,7 @@ def test_a_new_leader_looks_often_until_its_predecessor_is_back(
         lobby.stop()
 
 
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("step", ["drain", "finish", "stop"])
 def test_a_home_is_released_although_something_failed_before(

@@ -112,6 +112,7 @@ class _Scripted:
         return [f"jobs-{number}: {group.group_id} waits" for number in range(7)]
 
 
+@pytest.mark.heavy
 def test_keys() -> None:
     async def press() -> None:
         watch = cast(Watch, _Scripted(look(10, 100, 50)))
@@ -143,6 +144,7 @@ def test_keys() -> None:
     asyncio.run(press())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("keys", [["q"], ["ctrl+c"], ["slash", "w", "ctrl+c"]], ids=" ".join)
 def test_keys_that_quit(keys: list[str]) -> None:
     async def press() -> None:

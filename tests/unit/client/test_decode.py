@@ -129,6 +129,7 @@ def test_a_replaced_record_keeps_the_rest() -> None:
     assert (record.key, record.value) == (b"k", b"1")
 
 
+@pytest.mark.heavy
 @given(
     batches=st.lists(st.tuples(st.integers(0, 5), st.sets(st.integers(0, 12), min_size=1)), max_size=5),
     cuts=st.lists(st.integers(1, 9), max_size=8),

@@ -16,6 +16,7 @@ from sharecore.errors import KafkaError
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [

@@ -40,6 +40,7 @@ def test_the_assignment_is_the_one_that_kafka_makes(case: dict[str, Any]) -> Non
     assert assign(members, assignable) == wanted
 
 
+@pytest.mark.heavy
 @given(
     counts=st.lists(st.integers(0, 12), min_size=1, max_size=4),
     wants=st.lists(st.sets(st.integers(0, 3), min_size=1), max_size=12),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def test_uniform_is_whole_and_even(drawn: tuple[list[AssignorMember], dict[UUID,
                     assert loads[giver.member_id] - loads[taker.member_id] <= 1
 
 
+@pytest.mark.heavy
 @given(groups())
 def test_uniform_moves_nothing_without_need(drawn: tuple[list[AssignorMember], dict[UUID, int]]) -> None:
     members, partitions = drawn

@@ -238,6 +238,7 @@ CASES: list[tuple[Callable[[Broker], None], Callable[[Broker], Any]]] = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("before", "operation"), CASES)
 def test_what_could_not_be_written_is_taken_back(
     before: Callable[[Broker], None], operation: Callable[[Broker], Any]

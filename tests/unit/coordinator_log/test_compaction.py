@@ -85,6 +85,7 @@ def test_open_transactions_put_it_off() -> None:
     assert read_back(log) == {b"old": b"2", b"other": b"1", b"k": b"199"}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(5))
 def test_it_goes_on_while_transactions_are_always_open(seed: int) -> None:
     """Each producer begins its next transaction before the others have ended theirs."""

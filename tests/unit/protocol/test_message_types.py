@@ -115,6 +115,7 @@ def check(
                 check(getattr(value, name), fields[name], seen, f"{where}.{name}", path)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", OFFERED)
 def test_requests_have_the_fields_of_their_type(api: ApiKey) -> None:
     name = message_types.messages()[api][0].unique_name
@@ -140,6 +141,7 @@ def test_answers_have_the_fields_of_their_type(api: ApiKey) -> None:
         assert fields == stub()[name].keys(), name
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", OFFERED)
 def test_answers_of_other_brokers_have_the_fields_of_their_type(api: ApiKey) -> None:
     name = message_types.messages()[api][1].unique_name

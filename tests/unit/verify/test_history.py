@@ -52,6 +52,7 @@ def test_what_is_no_history_is_refused(tmp_path: Path, text: str, said: str) -> 
         check([path])
 
 
+@pytest.mark.heavy
 def test_ids_that_are_spread_too_thin_are_refused(tmp_path: Path) -> None:
     lines = [json.dumps(SEND | {"id": number << 20, "outcome": "failed"}) for number in range(8192)]
     path = write(tmp_path, HEADER + "\n".join(lines) + "\n")

@@ -142,6 +142,7 @@ async def test_backoff_in_milliseconds_names_the_same_waits() -> None:
     assert 6 <= at[2] - at[1] <= 7.2
 
 
+@pytest.mark.heavy
 @in_virtual_time
 async def test_a_poison_job_slows_nobody_and_ends_with_one_line(events: Events) -> None:
     """The broker redelivers the released record, up to its limit."""

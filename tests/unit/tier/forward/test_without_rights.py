@@ -44,6 +44,7 @@ class Denying:
         return 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", sorted(set(routes()) - _LISTINGS), ids=lambda api: api.name)
 @in_virtual_time
 async def test_nothing_is_forwarded(api: ApiKey) -> None:
