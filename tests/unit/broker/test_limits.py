@@ -31,6 +31,7 @@ OF_THE_NETWORK = {
 def test_each_limit_of_the_network_has_its_setting() -> None:
     values = {name: 1_000_000 + number for number, name in enumerate(OF_THE_NETWORK)}
     values["queued.max.request.bytes"] = 2_000_000
+    values["sharecore.io.threads"] = 7
     config = BrokerConfig.from_properties({name: str(value) for name, value in values.items()})
     limits = connection_limits(config, {}, {})
     assert {name: getattr(limits, field) for name, field in OF_THE_NETWORK.items()} == values
