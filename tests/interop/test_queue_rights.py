@@ -5,6 +5,7 @@ Apache Kafka is asked, too, where it has the API: for the settings of a group.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -172,8 +173,20 @@ def test_pausing_needs_the_right_to_alter_the_group_alone(
         status, shown, told = sharecore(listeners, "groups", "pause", GROUP, "--for", "1h")
         assert (status, lacks("ALTER_CONFIGS")[1] in told) == (int(not may), not may)
         assert ("paused until" in shown) == may
+        assert (listed_pause(listeners) or "").startswith("until 2") == may
         assert sharecore(listeners, "groups", "resume", GROUP)[0] == int(not may)
         assert admin.waiting_of(GROUP, []).paused == ""
+        assert listed_pause(listeners) is None
+
+
+def listed_pause(listeners: Listeners) -> str | None:
+    """Return what the list of groups says of the group's pause, to a user with all rights."""
+    listed = subprocess.run(
+        [SHARECORE, "groups", "list", "-b", listeners.address("PLAINTEXT"), "-o", "json"],
+        capture_output=True, text=True, timeout=90, check=True,
+    )  # fmt: skip
+    paused: dict[str, str | None] = {each["group"]: each["paused"] for each in json.loads(listed.stdout)}
+    return paused[GROUP]
 
 
 def sharecore(listeners: Listeners, *words: str) -> tuple[int, str, str]:

@@ -60,6 +60,7 @@ class BlockingAdmin:
     share_state_history = _blocking(Admin.share_state_history)
     alter_configs = _blocking(Admin.alter_configs)
     waiting_of = _blocking(Admin.waiting_of)
+    pauses = _blocking(Admin.pauses)
     pause_of = _blocking(Admin.pause_of)
     pause = _blocking(Admin.pause)
     resume = _blocking(Admin.resume)

@@ -22,7 +22,7 @@ from sharecore.admin.model import (
 from sharecore.admin.pausing import PAUSED, PAUSED_UNTIL, SETTINGS, Pause, pause_of
 from sharecore.admin.share_state import History, LiveState, StateDump, StateHistory
 from sharecore.admin.state_fetch import read_state_topic
-from sharecore.admin.waiting import Waiting, waiting_of
+from sharecore.admin.waiting import Waiting, waiting_of, waiting_of_groups
 from sharecore.client.configs import ConfigEntry, ResourceKind, alter_configs, describe_configs
 from sharecore.client.dead_letters import DeadLetterSetup, set_up_dead_letters
 from sharecore.client.groups import group_type
@@ -288,6 +288,11 @@ class Admin(Administration):
             KafkaError: the broker did not answer.
         """
         return await pause_of(self._transport, group_id)
+
+    async def pauses(self, group_ids: Iterable[str]) -> dict[str, Pause]:
+        """Return the pauses of several groups; not paused, where a broker does not tell."""
+        found = await waiting_of_groups(self._transport, dict.fromkeys(group_ids, ()))
+        return {group_id: each.pause for group_id, each in found.items()}
 
     async def pause(self, group_id: str, *, until_ms: int | None = None) -> None:
         """Give a group no more records, until it is resumed or a time has come.
