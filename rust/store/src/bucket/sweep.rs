@@ -13,6 +13,9 @@ use sharecore_bucket::{
     names,
 };
 
+/// A restore may take this part of the history, and the objects that it has not read yet stay.
+const GOES_ON: i64 = 12;
+
 /// A checkpoint in the bucket.
 #[derive(Clone)]
 struct Known {
@@ -228,14 +231,20 @@ impl Sweep {
         }
     }
 
-    /// The place before which no restore reads objects: the checkpoint before the newest, which may be damaged. Earlier
-    /// states are restored from segments and the lists in checkpoints, except before a restart of the journal.
+    /// The place before which no restore reads objects. It begins at the newest checkpoint, or at the one before, as the
+    /// newest may be damaged; a restore that has begun goes on for a while. Earlier states are restored from segments and
+    /// the lists in checkpoints, except before a restart of the journal.
     fn unneeded(&self) -> (u64, Vec<u64>) {
         let kept: Vec<_> = self.known.iter().collect();
-        let before = kept.len().saturating_sub(2);
+        let horizon = self.now_ms.saturating_sub(self.history_ms / GOES_ON);
+        let before = kept.iter().rev().skip(1);
+        let is_old = |(_, known): &&(_, &Known)| known.ms <= horizon;
+        let mut place = before.take_while(|it| !is_old(it)).count() + 2;
         let mut pairs = kept.iter().zip(kept.iter().skip(1));
-        let restart = pairs.position(|((_, one), (_, next))| next.restarts(one));
-        let floor = kept.get(restart.unwrap_or(before).min(before));
+        if let Some(restart) = pairs.position(|((_, one), (_, next))| next.restarts(one)) {
+            place = place.max(kept.len() - restart);
+        }
+        let floor = kept.get(kept.len().saturating_sub(place));
         floor.map_or_else(<_>::default, |(key, known)| (key.0, known.claims.clone()))
     }
 
