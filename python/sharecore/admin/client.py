@@ -289,10 +289,13 @@ class Admin(Administration):
         """
         return await pause_of(self._transport, group_id)
 
-    async def pauses(self, group_ids: Iterable[str]) -> dict[str, Pause]:
-        """Return the pauses of several groups; not paused, where a broker does not tell."""
+    async def pauses(self, group_ids: Iterable[str]) -> dict[str, Pause | None]:
+        """Return the pauses of several groups; None where a broker did not tell, or none of them may."""
         found = await waiting_of_groups(self._transport, dict.fromkeys(group_ids, ()))
-        return {group_id: each.pause for group_id, each in found.items()}
+        return {
+            group_id: None if each.missing and not each.is_answered else each.pause
+            for group_id, each in found.items()
+        }
 
     async def pause(self, group_id: str, *, until_ms: int | None = None) -> None:
         """Give a group no more records, until it is resumed or a time has come.

@@ -111,14 +111,20 @@ def list_groups(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """List the groups of all types, or of the given ones, and which share groups are paused."""
+    """List the groups of all types, or of the given ones, and which share groups are paused.
+
+    Paused is "unknown" for groups without the right DESCRIBE_CONFIGS.
+    """
     with failures_in_one_line():
         types, states = _chosen("--type", kind, TYPES), _chosen("--state", state, STATES)
     with admin_beside(context, bootstrap, setting, command_config, timeout) as admin:
         found = admin.list_groups(types=types, states=states)
         pauses = admin.pauses(each.group_id for each in found if each.type.lower() == "share")
     now_ms = round(time.time() * 1000)
-    paused = {name: pause.describe(now_ms).removeprefix("paused ") for name, pause in pauses.items()}
+    paused = {
+        name: "unknown" if pause is None else pause.describe(now_ms).removeprefix("paused ")
+        for name, pause in pauses.items()
+    }
     show_list(
         output,
         {"group": "GROUP", "type": "TYPE", "state": "STATE", "paused": "PAUSED"},

@@ -52,8 +52,8 @@ def keda(
 
     Metadata of a trigger (type external or external-push): group (required), topics (comma-separated,
     default all), lagThreshold (records per worker, default 10), activationLagThreshold (default 0). Lag
-    includes acquired records, but not those that wait for a back-off or a delivery time; a paused group has
-    none. A group that does not exist yet counts as one worker's records. Needs the right DESCRIBE on the
+    includes acquired records, but not those known to wait for a back-off or a delivery time; a paused group
+    has none. A group that does not exist yet counts as one worker's records. Needs the right DESCRIBE on the
     groups, and DESCRIBE_CONFIGS to know what waits.
     """
     with failures_in_one_line():

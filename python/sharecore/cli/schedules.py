@@ -162,12 +162,11 @@ def cancel(
 ) -> None:
     """Cancel schedules: records not yet written are dropped.
 
-    Ends with status 1 if there is no such schedule.
+    Ends with status 1 if there is no such schedule. To tell, it reads all schedules.
     """
     with failures_in_one_line():
         from confluent_kafka import KafkaException
 
-        from sharecore.errors import PackageMissing
         from sharecore.schedules.listing import find
 
         cluster = Cluster(bootstrap, setting, command_config, timeout)
@@ -177,12 +176,15 @@ def cancel(
             found = find(chosen, topic, {os.fsencode(key) for key in keys}, timeout or _SECONDS)
         except KafkaException as error:
             raise CommandFailed(error.args[0].str()) from None
-        except PackageMissing as error:
-            raise CommandFailed(str(error)) from None
         unknown = [key for key in keys if found is not None and os.fsencode(key) not in found]
         done = "canceled, if there was one" if found is None else "canceled"
-        pending = [key for key in keys if key not in unknown]
-        _write(cluster, topic, pending, None, (), lambda key: typer.echo(f"schedule {key}: {done}"))
+
+        def report(key: str) -> None:
+            if key not in unknown:
+                typer.echo(f"schedule {key}: {done}")
+
+        # also what was not found: it may have been added meanwhile
+        _write(cluster, topic, keys, None, (), report)
         if unknown:
             raise CommandFailed(
                 f"no such {'schedule' if len(unknown) == 1 else 'schedules'}: {', '.join(unknown)}"

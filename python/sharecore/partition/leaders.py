@@ -369,9 +369,10 @@ class SharePartitions(Leaders):
         waiting = [each for each in idle if each.knows_waits]
         for leader in sorted(waiting, key=lambda each: each.used_ms, reverse=True):
             size = _LEADER_BYTES + leader.memory_bytes
-            if self.idle_bytes + size <= bytes_max:
-                self.idle_bytes += size
-                kept.add(leader)
+            if self.idle_bytes + size > bytes_max:
+                break
+            self.idle_bytes += size
+            kept.add(leader)
         self.idle_kept = len(kept)
         if dropped := len(waiting) - len(kept):
             self.idle_dropped += dropped

@@ -7,14 +7,24 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from sharecore.schedules.index import Entry, Index
-from sharecore.schedules.topics import POSITION, changes_of, read_state, read_to_end, state_key, state_topic
+from sharecore.schedules.topics import (
+    POSITION,
+    changes_of,
+    first_offset,
+    read_state,
+    read_to_end,
+    state_key,
+    state_topic,
+)
 
 Settings = Mapping[str, Any]
 """Settings of confluent-kafka."""
+
+_TRIES = 5
 
 
 def list_all(settings: Settings, topic: str, limit: int, seconds: float) -> tuple[list[Entry], int]:
@@ -26,10 +36,7 @@ def list_all(settings: Settings, topic: str, limit: int, seconds: float) -> tupl
     Raises:
         KafkaException: the topics do not exist, or cannot be read.
     """
-    there = AdminClient(dict(settings)).list_topics(timeout=seconds).topics
-    if topic not in there:
-        text = f"topic {topic} does not exist; `sharecore schedules run` creates it"
-        raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, text))
+    there = _topics(settings, topic, seconds)
     with closing(Index()) as index:
         for partition in there[topic].partitions:
             position = 0
@@ -41,31 +48,68 @@ def list_all(settings: Settings, topic: str, limit: int, seconds: float) -> tupl
 
 
 def find(settings: Settings, topic: str, keys: Collection[bytes], seconds: float) -> set[bytes] | None:
-    """Return which of these schedules are pending; None if the topics are not there, or may not be read.
+    """Return which of these schedules are pending; None if they cannot be read.
+
+    It reads all schedules.
 
     Args:
         seconds: timeout for the cluster's answers.
 
     Raises:
-        KafkaException: the topics cannot be read.
+        KafkaException: the topic does not exist, or the cluster does not answer.
     """
-    there = AdminClient(dict(settings)).list_topics(timeout=seconds).topics
-    if topic not in there:
-        return None
     found: set[bytes] = set()
     try:
-        for partition in there[topic].partitions:
-            position = 0
-            if state_topic(topic) in there:
-                position = _find_in_state(settings, topic, partition, keys, found)
-            for messages in read_to_end(settings, TopicPartition(topic, partition, position)):
-                for key, entry in changes_of(each for each in messages if each.key() in keys):
-                    (found.discard if entry is None else found.add)(key)
+        there = _topics(settings, topic, seconds)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return None
         raise
+    try:
+        for partition in there[topic].partitions:
+            if not _find_in_partition(settings, topic, partition, keys, found, state_topic(topic) in there):
+                return None
+    except KafkaException:
+        return None
     return found
+
+
+def _topics(settings: Settings, topic: str, seconds: float) -> dict[str, TopicMetadata]:
+    admin = AdminClient(dict(settings))
+    there = admin.list_topics(timeout=seconds).topics
+    if topic in there:
+        return there
+    # the list leaves out what the user may not see
+    error = admin.describe_topics(TopicCollection([topic]))[topic].exception(seconds)
+    if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        text = f"the right DESCRIBE on topic {topic} is missing"
+        raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, text))
+    text = f"topic {topic} does not exist; `sharecore schedules run` creates it"
+    raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, text))
+
+
+def _find_in_partition(
+    settings: Settings,
+    topic: str,
+    partition: int,
+    keys: Collection[bytes],
+    found: set[bytes],
+    has_state: bool,
+) -> bool:
+    """Add the pending schedules of a partition; return False if a scheduler is always ahead of the reader."""
+    for _ in range(_TRIES):
+        here: set[bytes] = set()
+        position = _find_in_state(settings, topic, partition, keys, here) if has_state else 0
+        for messages in read_to_end(settings, TopicPartition(topic, partition, position)):
+            for message in messages:
+                key = message.key() or b""
+                if key in keys:
+                    (here.discard if message.value() is None else here.add)(key)
+        # records that a scheduler has applied since, and deleted, were in neither
+        if first_offset(settings, TopicPartition(topic, partition)) <= position or not has_state:
+            found |= here
+            return True
+    return False
 
 
 def _find_in_state(

@@ -131,9 +131,22 @@ def _headers(message: Message) -> list[Pair]:
     ]
 
 
-def read_to_end(settings: Mapping[str, object], place: TopicPartition) -> Iterator[list[Message]]:
-    """Yield committed records of a partition, up to its current end."""
-    consumer = Consumer(
+def first_offset(settings: Mapping[str, object], place: TopicPartition) -> int:
+    """Return the first offset that a partition still has.
+
+    Raises:
+        KafkaException: the cluster does not tell.
+    """
+    consumer = _reader(settings, place)
+    try:
+        first: int = consumer.get_watermark_offsets(place, _SECONDS)[0]
+        return first
+    finally:
+        consumer.close()
+
+
+def _reader(settings: Mapping[str, object], place: TopicPartition) -> Consumer:
+    return Consumer(
         {
             **settings,
             "group.id": f"{place.topic}.reader",
@@ -143,6 +156,11 @@ def read_to_end(settings: Mapping[str, object], place: TopicPartition) -> Iterat
             "auto.offset.reset": "earliest",
         }
     )
+
+
+def read_to_end(settings: Mapping[str, object], place: TopicPartition) -> Iterator[list[Message]]:
+    """Yield committed records of a partition, up to its current end."""
+    consumer = _reader(settings, place)
     try:
         consumer.assign([place])
         until = time.monotonic() + _SECONDS

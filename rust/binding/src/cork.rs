@@ -11,13 +11,17 @@ use crate::sockets::PySockets;
 const HANDED_OVER_MIN: usize = 64;
 
 thread_local! {
-    static CORK: Cork = const { Cork { depth: Cell::new(0), dirty: RefCell::new(Vec::new()) } };
+    static CORK: Cork = const {
+        Cork { depth: Cell::new(0), dirty: RefCell::new(Vec::new()), kept: RefCell::new(Vec::new()) }
+    };
 }
 
 /// Sockets with unsent responses of the current turn; each is flushed with one system call.
 struct Cork {
     depth: Cell<u32>,
     dirty: RefCell<Vec<Py<PySocket>>>,
+    /// Those that were not handed over, as no thread was free or they cannot send now; flushed at the end of the turn, too.
+    kept: RefCell<Vec<Py<PySocket>>>,
 }
 
 /// Ends a turn when dropped.
@@ -51,10 +55,12 @@ pub(crate) fn corked<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> P
         // A flush may resume work that writes to other sockets
         loop {
             let dirty = take_dirty();
-            if dirty.is_empty() {
+            let mut kept = CORK.with(|cork| std::mem::take(&mut *cork.kept.borrow_mut()));
+            kept.extend(hand_over(py, dirty));
+            if kept.is_empty() {
                 break;
             }
-            for socket in hand_over(py, dirty) {
+            for socket in kept {
                 // A failing socket must not keep back the responses of others
                 let socket = socket.bind(py);
                 let sent = PySocket::guarded(socket, || PySocket::flush(socket));
@@ -78,8 +84,8 @@ pub(crate) fn send_later(socket: &Bound<'_, PySocket>) {
         all.len()
     });
     if count >= HANDED_OVER_MIN {
-        let rest = hand_over(socket.py(), take_dirty());
-        CORK.with(|cork| cork.dirty.borrow_mut().extend(rest));
+        let kept = hand_over(socket.py(), take_dirty());
+        CORK.with(|cork| cork.kept.borrow_mut().extend(kept));
     }
 }
 

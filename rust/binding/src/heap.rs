@@ -10,8 +10,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Lets all threads allocate from one heap. Only glibc has more than one.
 ///
-/// With glibc, each thread has its own heap. The event loop often frees what a store's threads allocated, which leaves much
-/// unused memory resident in those heaps. The threads allocate too little to contend for one heap.
+/// With glibc, each thread has its own heap, with unused memory of its own. Python and the C libraries that this extension links
+/// allocate from them, too little to contend for one heap.
 #[pyfunction]
 pub(crate) fn use_one_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

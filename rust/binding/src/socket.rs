@@ -42,8 +42,8 @@ pub(crate) struct Chunk {
     _owner: Owner,
 }
 
-// SAFETY: `start` points into memory that the owner keeps, and that nobody changes. The owner is only dropped, which any thread
-// may do: without the interpreter's lock that is put off until somebody has it
+// SAFETY: `start` points into memory that the owner keeps, and that nobody changes. Another thread only reads it: jobs come back
+// to the thread of the sockets, which drops them with the interpreter's lock
 unsafe impl Send for Chunk {}
 // SAFETY: as above; a chunk is never changed
 unsafe impl Sync for Chunk {}
@@ -63,6 +63,10 @@ impl Chunk {
         let view = PyBuffer::<u8>::get(part)?;
         if !view.is_c_contiguous() {
             return Err(PyValueError::new_err("only contiguous buffers can be sent"));
+        }
+        if !view.readonly() {
+            // Python may change it before it is sent
+            return Self::of(&PyBytes::new(part.py(), &view.to_vec(part.py())?));
         }
         Ok(Self {
             start: view.buf_ptr().cast(),
@@ -203,9 +207,10 @@ impl PySocket {
     pub(crate) fn send_job(socket: &Bound<'_, Self>) -> Option<SocketJob> {
         let mut held = socket.borrow_mut();
         let held = &mut *held;
-        held.is_dirty = false;
         let stream = held.stream.as_mut()?;
-        SendJob::new(socket.clone().unbind(), stream, &mut held.output)
+        let job = SendJob::new(socket.clone().unbind(), stream, &mut held.output)?;
+        held.is_dirty = false;
+        Some(job)
     }
 
     /// Takes back what another thread has sent, perhaps in part, and sends what was written meanwhile.

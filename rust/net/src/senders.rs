@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -47,7 +48,9 @@ impl<T, B: AsRef<[u8]>> SendJob<T, B> {
 
     fn send(&mut self) {
         if let Some(stream) = self.stream.take() {
-            self.sent = self.queue.send(&stream);
+            // A socket whose job did not come back would never send again
+            let sent = catch_unwind(AssertUnwindSafe(|| self.queue.send(&stream)));
+            self.sent = sent.unwrap_or_else(|_| Err(io::Error::other("a sender panicked")));
         }
         self.is_urgent |= !matches!(self.sent, Ok(true));
     }

@@ -179,3 +179,11 @@ def test_a_paused_group_needs_no_worker() -> None:
     assert not asyncio.run(Scaler(cluster).is_active(trigger))
     cluster.waiting.pause = Pause(until_ms=1)
     assert asyncio.run(Scaler(cluster).is_active(trigger)), "its end is in the past"
+
+
+def test_a_paused_group_without_positions_needs_no_worker() -> None:
+    cluster = Cluster([at("a", 0, None)])
+    trigger = Trigger("g")
+    assert records(cluster, trigger) == 10
+    cluster.waiting.pause = Pause(lasting=True)
+    assert records(cluster, trigger) == 0

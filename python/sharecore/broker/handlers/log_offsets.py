@@ -171,7 +171,7 @@ def _by_place(log: Log, timestamp: int, end: int) -> Found | None:
 def offset_for_leader_epoch(
     context: RequestContext, request: messages.OffsetForLeaderEpochRequest
 ) -> Result[messages.OffsetForLeaderEpochResponse]:
-    """Return the end offset of a leader epoch: each partition has a single leader, in epoch 0."""
+    """Return the end of a leader epoch: every epoch up to the current one ends where the log does."""
     return context.run(_look_up_epochs(context, request))
 
 

@@ -324,7 +324,7 @@ def _describe_transaction(
 def list_transactions(
     context: RequestContext, request: messages.ListTransactionsRequest
 ) -> Result[messages.ListTransactionsResponse]:
-    """Return transactions, filtered by state, producer and name (KIP-664)."""
+    """Return transactions, filtered by state, producer, duration and name (KIP-664, KIP-994)."""
     pattern = request.transactional_id_pattern or ""
     known = context.broker.groups.transactions.all()
     if not pattern:
