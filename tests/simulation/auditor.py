@@ -44,6 +44,15 @@ _ANSWER_S, _SICK_ANSWER_S = 15.0, 30.0
 Key = tuple[str, UUID, int]
 
 
+def _starts(request: Any) -> dict[tuple[str, int], int]:
+    """Where an alteration would have share partitions begin; nothing for a deletion."""
+    return {
+        (topic.topic_name, part.partition_index): part.start_offset
+        for topic in getattr(request, "topics", ())
+        for part in getattr(topic, "partitions", ())
+    }
+
+
 @dataclass
 class _Asked:
     api: ApiKey
@@ -137,11 +146,10 @@ class Auditor:
             share.suspended = 0
         self.queues.restarted()
 
-    def loaded(self, key: Key) -> None:
-        """A share partition is led anew, from what was written: the leases are gone."""
+    def loaded(self, key: Key, start: int) -> None:
+        """A share partition is led anew, from what was written, with this start offset."""
         if key in self.shares:
-            self.shares[key].loosen(restarted=False)
-            self.shares[key].loaded_at = self._loop.now
+            self.shares[key].led(self._loop.now, start)
 
     def failed(self, key: Key) -> None:
         """The leader of a share partition has failed: the leases are gone."""
@@ -196,7 +204,7 @@ class Auditor:
                 self._untold(asked.request.group_id)
             elif asked is not None and asked.api in _RESETS:
                 # its effect is unknown
-                for share in self._reset_by(asked.request):
+                for _, share in self._reset_by(asked.request):
                     share.suspended = max(0, share.suspended - 1)
                     share.forget(perhaps=True)
 
@@ -307,8 +315,9 @@ class Auditor:
         elif asked.api is ApiKey.SHARE_GROUP_HEARTBEAT and request.member_epoch <= 0:
             self._session_ended(request.group_id, request.member_id)
         elif asked.api in _RESETS:
-            for share in self._reset_by(request):
-                share.suspended += 1
+            starts = _starts(request)
+            for (_, topic_id, index), share in self._reset_by(request):
+                share.suspend(starts.get((self.ledger.names.get(topic_id, ""), index)))
         elif asked.api is ApiKey.DELETE_RECORDS:
             self.ledger.deletes(request)
         elif asked.api is ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
@@ -331,9 +340,9 @@ class Auditor:
         for share in self._of(group):
             share.let_go(self._loop.now, member)
 
-    def _reset_by(self, request: Any) -> list[SharePartition]:
+    def _reset_by(self, request: Any) -> list[tuple[Key, SharePartition]]:
         groups = getattr(request, "groups_names", None) or [request.group_id]
-        return [share for group in groups for share in self._of(group)]
+        return [(key, share) for group in groups for key, share in self.shares.items() if key[0] == group]
 
     def _of(self, group: str) -> list[SharePartition]:
         return [share for (name, _, _), share in self.shares.items() if name == group]
@@ -429,11 +438,7 @@ class Auditor:
         if answer.error_code:
             self._left_open(asked, group, answer.error_code)
             return
-        wanted = {
-            (topic.topic_name, part.partition_index): part.start_offset
-            for topic in asked.request.topics
-            for part in getattr(topic, "partitions", ())
-        }
+        wanted = _starts(asked.request)
         for topic in answer.responses:
             # offsets are altered by partition and deleted by topic
             altered = {part.partition_index: part.error_code for part in getattr(topic, "partitions", ())}
@@ -443,7 +448,7 @@ class Auditor:
                     code = altered[index] if altered else topic.error_code
                     share.forget(perhaps=bool(code))
                     if altered and not code and not share.unsure:
-                        share.set_to = wanted[topic.topic_name, index]
+                        share.begin_at(wanted[topic.topic_name, index])
 
     def _groups_deleted(self, asked: _Asked, answer: Any) -> None:
         for result in answer.results:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -38,10 +38,13 @@ class Lags:
         self._extent = extent
         self.lettered: set[str] = set()
 
-    def _first_from(self, key: Key, offset: int) -> int:
-        """The first offset from one on that may hold a record: a start offset passes what holds none."""
+    def _first_from(self, key: Key, offset: int, given: Collection[int]) -> int:
+        """The first offset from one on that may hold a record that was not given out.
+
+        A start offset passes what holds none, and what was settled.
+        """
         log = self._ledger.log(*key[1:])
-        there = [each for each in log.values if each >= max(offset, log.gone_below)]
+        there = [each for each in log.values if each >= max(offset, log.gone_below) and each not in given]
         return min(there, default=log.end)
 
     def asked(self, request: Any) -> dict[Key, Known]:
@@ -69,7 +72,8 @@ class Lags:
         if start < share.start_offset and not share.start_may_fall:
             text = f"{share.where}: from {share.start_offset} to {start}"
             self._story.broken("start offset went back", text)
-        if share.set_to is not None and start > self._first_from(key, share.set_to):
+        given = share.given_meanwhile or ()
+        if share.set_to is not None and start > self._first_from(key, share.set_to, given):
             text = f"{share.where}: set to {share.set_to}, {start} is told"
             self._story.broken("start offset that was set", text)
         share.start_offset = start if share.start_may_fall else max(start, share.start_offset)

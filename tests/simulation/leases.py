@@ -90,7 +90,12 @@ class SharePartition:
         lives: how often it was begun anew.
         may_count_undone: the coordinator may count acknowledgements that were reported as failed: as Apache's
             it keeps the highest start offset, and the highest count for it.
-        set_to: where an administrator had it begin, as long as nothing was delivered since; else None.
+        set_to: where an administrator had it begin, as long as nothing was delivered since the answer; else
+            None.
+        wanted: where the resets that are under way would have it begin.
+        renewed: a leader has begun there since they were asked for.
+        given_meanwhile: what was given out since then, until the answer; None if nobody knew of this share
+            partition when the reset was asked for.
         over_below: records below may have been settled, as far as is known.
         over: records that were settled, or may have been, before it was perhaps begun anew.
         may_have_expired: whether a record may have been given up for its age.
@@ -114,6 +119,9 @@ class SharePartition:
     start_may_fall: bool = False
     may_count_undone: bool = False
     set_to: int | None = None
+    wanted: set[int] = field(default_factory=set)
+    renewed: bool = False
+    given_meanwhile: set[int] | None = None
     first: tuple[int, int] = (1, 1)
     may_have_expired: Callable[[int], bool] = lambda offset: False
 
@@ -121,6 +129,29 @@ class SharePartition:
     def unsure(self) -> bool:
         """Whether it may be begun anew at this moment."""
         return self.suspended > 0 or self.going
+
+    def suspend(self, start: int | None = None) -> None:
+        """Somebody asks for a reset, to a start offset if it is known."""
+        if not self.suspended:
+            self.wanted, self.renewed, self.given_meanwhile = set(), False, set()
+        if start is not None:
+            self.wanted.add(start)
+        self.suspended += 1
+
+    def led(self, now: float, start: int) -> None:
+        """Somebody begins to lead it, from what was written: the leases are gone."""
+        self.loosen(restarted=False)
+        self.loaded_at = now
+        self.renewed |= start in self.wanted
+
+    def begin_at(self, offset: int) -> None:
+        """An administrator was told that it begins here now.
+
+        A reset takes effect before its answer arrives: a member that has left, and whose session goes on, may
+        be given records of the new state in between, and settle them.
+        """
+        if self.given_meanwhile is not None:
+            self.set_to = offset
 
     def deliver(
         self, now: float, since: float, member: str, ranges: Iterable[tuple[int, int, int]]
@@ -137,6 +168,8 @@ class SharePartition:
                 if entry is None:
                     entry = self.entries[offset] = Entry(counts=self.first)
                 self.set_to = None
+                if self.suspended and self.renewed and self.given_meanwhile is not None:
+                    self.given_meanwhile.add(offset)
                 at = f"{self.where} offset {offset}, delivery {count} to {member}"
                 if not self.unsure:
                     if entry.settled:
@@ -318,10 +351,11 @@ class SharePartition:
         """The share partition was begun anew, or `perhaps` it was."""
         # if the leader continues after all, finished records do not lag and are not redelivered
         over = {o for o, each in self.entries.items() if each.doubtful or self.may_be_over(o)}
-        self.over = self.over | over if perhaps else set()
+        given = self.given_meanwhile or set()
+        self.over = self.over | over if perhaps else set(given)
         self.entries.clear()
         self.lives += 1
         self.going = False
-        self.first = 1, self.limits[1] if perhaps else 1
+        self.first = 1, self.limits[1] if perhaps or given else 1
         self.set_to = None
         self.start_offset = -1

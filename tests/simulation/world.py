@@ -240,7 +240,7 @@ def _loads_told(auditor: Auditor) -> Iterator[None]:
     begin = SharePartition._begin
 
     def told(self: SharePartition, state: Any) -> None:
-        auditor.loaded((self.key.group_id, self.key.topic_id, self.key.partition))
+        auditor.loaded((self.key.group_id, self.key.topic_id, self.key.partition), state.state.start_offset)
         begin(self, state)
 
     with mock.patch.object(SharePartition, "_begin", told):

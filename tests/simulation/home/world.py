@@ -163,15 +163,15 @@ class HomeWorld:
         """The process of a machine that led is gone."""
         self.auditor.restarted()
 
-    def loads(self, machine: HomeMachine, share: SharePartition) -> None:
-        """A machine begins to lead a share partition, with what was written."""
+    def loads(self, machine: HomeMachine, share: SharePartition, start: int) -> None:
+        """A machine begins to lead a share partition, with what was written and this start offset."""
         epoch = machine.epoch or self._led_epoch + 1
         if epoch < self._led_epoch:
             return  # it does not know yet that another one leads: it leases nothing
         if epoch > self._led_epoch:
             self._led_epoch = epoch
             self.auditor.restarted()
-        self.auditor.loaded((share.key.group_id, share.key.topic_id, share.key.partition))
+        self.auditor.loaded((share.key.group_id, share.key.topic_id, share.key.partition), start)
 
     # the whole life
 
@@ -265,7 +265,7 @@ def _loads_told(world: HomeWorld) -> Iterator[None]:
     def told(self: SharePartition, state: Any) -> None:
         process = process_of(contextvars.copy_context())
         assert isinstance(process, HomeProcess), "only machines lead"
-        world.loads(process.machine, self)
+        world.loads(process.machine, self, state.state.start_offset)
         begin(self, state)
 
     with mock.patch.object(SharePartition, "_begin", told):

@@ -94,10 +94,10 @@ class TierAuditor(Auditor):
             if led == f"node {number}" and key in self.shares:
                 share = self.shares[key]
                 share.loosen(restarted=False)
-                share.suspended = 0
+                share.suspended, share.given_meanwhile = 0, None
 
-    def led_by(self, key: Key, site: str) -> None:
-        """A node begins to lead a share partition, with what was written."""
+    def led_by(self, key: Key, site: str, start: int) -> None:
+        """A node begins to lead a share partition, with what was written and this start offset."""
         before = self.led.get(key)
         self.led[key] = site
         self.queues.led_anew(site)
@@ -105,8 +105,7 @@ class TierAuditor(Auditor):
             self._story.tell(site, f"leads {key[0]} {self.ledger.names.get(key[1])}-{key[2]}")
         share = self.shares.get(key)
         if share is not None:
-            share.loosen(restarted=False)
-            share.loaded_at = self._loop.now
+            share.led(self._loop.now, start)
             if share.start_may_fall:
                 # earlier values came from the memory of a node that did not know
                 share.start_may_fall, share.start_offset = False, -1

@@ -270,7 +270,7 @@ def _loads_told(world: TierWorld) -> Iterator[None]:
         key = self.key.group_id, self.key.topic_id, self.key.partition
         site = site_of(contextvars.copy_context())
         if world.state.may_lead(key, next(node for node in world.nodes if node.site == site)):
-            world.auditor.led_by(key, site)
+            world.auditor.led_by(key, site, state.state.start_offset)
             world.auditor.share(key).taken_over_until = world.state.waits_until(key)
             world.state.loaded(key, state.state)
         begin(self, state)
