@@ -322,7 +322,8 @@ CANARIES: dict[str, Canary] = {
     ),
     "leaders that load while their state is replaced": Canary(
         _instead(SharePartitions, "hold", _dropped_first),
-        "members,idempotent,offset administrators,slow disk",
+        "members,offset administrators,slow disk",
+        events=20_000,
     ),
     "retention that does not wait": Canary(_instead(Retention, "_trim", _trimmed_early), "idempotent"),
     "retention that never comes": Canary(_instead(Retention, "_trim", _never)),

@@ -43,8 +43,13 @@ class Lags:
 
         A start offset passes what holds none, and what was settled.
         """
-        log = self._ledger.log(*key[1:])
-        there = [each for each in log.values if each >= max(offset, log.gone_below) and each not in given]
+        ledger, log = self._ledger, self._ledger.log(*key[1:])
+        name, floor = ledger.names.get(key[1], ""), max(offset, log.gone_below)
+        if name in ledger.compacted or ledger.retained(name):
+            # older ones may have vanished: a leader passes them as it begins, or as it gives out later ones
+            extent = self._extent(*key[1:])
+            floor = max([floor, *(offset + 1 for offset in given), *(extent or ())[:1]])
+        there = [each for each in log.values if each >= floor and each not in given]
         return min(there, default=log.end)
 
     def asked(self, request: Any) -> dict[Key, Known]:
