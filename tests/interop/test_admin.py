@@ -167,7 +167,7 @@ def test_many_questions_at_once(broker: Broker, group: str) -> None:
 def test_the_command_line(broker: Broker, topic: str, group: str) -> None:
     status, shown, _ = sharecore(broker, "list", "--type", "share", "--state", "empty")
     assert status == 0
-    assert [group, "share", "Empty"] in [line.split() for line in shown.splitlines()]
+    assert [group, "share", "Empty", "-"] in [line.split() for line in shown.splitlines()]
     status, shown, _ = sharecore(broker, "describe", group)
     assert status == 0
     assert shown.splitlines()[0].startswith(f"share group {group}: Empty, epoch ")

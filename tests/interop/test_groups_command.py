@@ -141,7 +141,7 @@ def test_members_are_shown_with_their_ids_and_epochs(broker: Broker, topic: str,
         everyone = json.loads(sharecore(broker, "describe", "--all-groups", "-o", "json")[1])
         assert group in {each["group"] for each in everyone}
     listed = json.loads(sharecore(broker, "list", "-o", "json")[1])
-    assert {"group": group, "type": "share", "state": "Empty"} in listed
+    assert {"group": group, "type": "share", "state": "Empty", "paused": None} in listed
 
 
 @pytest.mark.parametrize(
