@@ -11,6 +11,7 @@ use std::{
 use crate::{
     LogId,
     error::Refusal,
+    fault::FaultPoint,
     read::Want,
     slice::Intact,
     store::{Shared, Store},
@@ -111,13 +112,15 @@ impl Reads {
 }
 
 impl Queue {
-    /// Queues work, and starts a thread for it if all are busy.
-    fn wait(&mut self, shared: &Arc<Shared>, from: ReadFrom, work: (u64, Work)) {
+    /// Queues work, and starts a thread for it if all are busy. Returns whether the caller must do it, because no thread
+    /// can be started.
+    fn wait(&mut self, shared: &Arc<Shared>, from: ReadFrom, work: (u64, Work)) -> bool {
         let threads_max = self.threads_max;
         let lane = &mut self.lanes[from as usize];
         lane.waiting.push_back(work);
         lane.grow(shared, threads_max, from);
         shared.reads.work[from as usize].notify_one();
+        lane.threads.is_empty() && threads_max > 0
     }
 }
 
@@ -127,6 +130,7 @@ impl Lane {
         if self.idle >= self.waiting.len() || self.threads.len() >= threads_max {
             return;
         }
+        let fault = shared.fault.at(FaultPoint::Thread);
         let shared = Arc::clone(shared);
         let name = match from {
             ReadFrom::Disk => "store-read",
@@ -134,7 +138,7 @@ impl Lane {
         };
         let thread = thread::Builder::new().name(name.into());
         // without another thread the running ones do the work
-        let spawned = thread.spawn(move || run(&shared, from));
+        let spawned = fault.and_then(|()| thread.spawn(move || run(&shared, from)));
         self.threads.extend(spawned.ok());
         debug_assert!(self.threads.len() <= threads_max, "too many threads");
     }
@@ -197,7 +201,15 @@ fn end(shared: &Arc<Shared>, (id, mut work): (u64, Work), from: ReadFrom) {
         } else {
             ReadFrom::Bucket
         };
-        queue.wait(shared, to, (id, work));
+        let is_stuck = queue.wait(shared, to, (id, work));
+        // work that goes on has a thread, or a caller that steps it
+        if is_stuck && turn == Turn::Bucket {
+            let next = queue.lanes[to as usize].waiting.pop_front();
+            drop(queue);
+            if let Some(next) = next {
+                end(shared, next, to);
+            }
+        }
         return;
     }
     queue.ended.push(id);
@@ -250,8 +262,7 @@ impl Store {
         if queue.closed {
             return id;
         }
-        queue.wait(&self.shared, from, (id, work));
-        let is_stuck = queue.lanes[from as usize].threads.is_empty() && queue.threads_max > 0;
+        let is_stuck = queue.wait(&self.shared, from, (id, work));
         drop(queue);
         while is_stuck && self.step_read() {}
         id

@@ -9,6 +9,8 @@ pub enum FaultPoint {
     Write,
     /// Syncing the journal.
     Sync,
+    /// Starting a thread for reads.
+    Thread,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,7 @@ use std::{
 };
 
 use common::{ALL, Client, PLAIN, create_log, open, put, tiny};
-use sharecore_store::{MemoryDisk, Options, ReadFrom, Store};
+use sharecore_store::{FaultPoint, MemoryDisk, Options, ReadFrom, Store};
 
 const SECONDS_MAX: Duration = Duration::from_secs(30);
 
@@ -132,6 +132,39 @@ fn a_read_of_the_disk_that_needs_the_bucket_goes_on_in_another_thread() {
     assert_eq!(
         is_told.iter().collect::<Vec<_>>(),
         [ReadFrom::Disk, ReadFrom::Bucket]
+    );
+}
+
+#[test]
+fn reads_end_if_no_thread_can_be_started_for_the_bucket() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &Options::default());
+    let (told, is_told) = mpsc::channel();
+    let read = |from| {
+        let told = told.clone();
+        store.read_apart_from(from, move |from| {
+            told.send(from).expect("the test listens");
+            from == ReadFrom::Bucket
+        })
+    };
+    store.fault().plan(FaultPoint::Thread, 11, 1, u64::MAX);
+    let moved = read(ReadFrom::Disk);
+    assert_eq!(ended(&store, 1), [moved].into());
+    let direct = read(ReadFrom::Bucket);
+    assert_eq!(ended(&store, 1), [direct].into());
+    // the caller has done the second one
+    store.fault().clear();
+    let threaded = read(ReadFrom::Disk);
+    assert_eq!(ended(&store, 1), [threaded].into());
+    assert_eq!(
+        is_told.try_iter().collect::<Vec<_>>(),
+        [
+            ReadFrom::Disk,
+            ReadFrom::Bucket,
+            ReadFrom::Bucket,
+            ReadFrom::Disk,
+            ReadFrom::Bucket
+        ]
     );
 }
 

@@ -22,6 +22,9 @@ use super::{
 
 /// The longest time between two looks; after a longer one, the silence is counted from zero.
 const APART_MS: u64 = 3000;
+/// How long after the end of the journal was reached a look stops at a heartbeat. An idle leader writes one every two
+/// seconds, so the next looks read what follows.
+const NEAR_END_MS: u64 = 3000;
 
 /// The result of a look at the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +71,8 @@ pub struct Standby {
     /// Since when the next place is known to be free, and when it was last seen so.
     free_since_ms: Option<u64>,
     looked_ms: u64,
+    /// When a look began that reached the end of the journal.
+    at_end_ms: Option<u64>,
     /// The place that was free when nobody led.
     claims_at: Option<FreePlace>,
     /// A copy was restarted, and its first checkpoint is not uploaded.
@@ -90,6 +95,7 @@ impl Standby {
             is_released: false,
             free_since_ms: None,
             looked_ms: 0,
+            at_end_ms: None,
             claims_at: None,
             read_ahead: ReadAhead::default(),
             is_baseless: false,
@@ -160,6 +166,8 @@ impl Standby {
             Some(walk) => walk,
             None => self.begin(bucket)?,
         };
+        let near_end = self.at_end_ms.map(|at_ms| at_ms + NEAR_END_MS);
+        let is_near_end = near_end.is_some_and(|until_ms| began_ms <= until_ms);
         let (mut ahead, mut is_beat) = (1, false);
         'walk: loop {
             let first = walk.place;
@@ -174,14 +182,19 @@ impl Standby {
             for (place, bytes) in (first..).zip(objects) {
                 // a claim skips places
                 if place == walk.place {
-                    let Some(bytes) = bytes else { break 'walk };
+                    let Some(bytes) = bytes else {
+                        self.at_end_ms = Some(began_ms);
+                        break 'walk;
+                    };
                     self.read_ahead.note(bytes.len());
                     // what is damaged is read anew from the newest checkpoint by the next look
                     is_beat = self.pass(&mut walk, &bytes)?;
                 }
             }
-            // a beat says that nothing else was written lately: the next look is soon enough for what follows
-            if is_beat && ahead == 1 && self.leader != self.node && walk.window == HOME_WINDOW {
+            // a beat near the end says that nothing else was written lately: the next look is soon enough for what
+            // follows. Any other beat may be one of thousands
+            let is_last = is_near_end && ahead == 1 && is_beat;
+            if is_last && self.leader != self.node && walk.window == HOME_WINDOW {
                 break;
             }
             ahead = (ahead * 2).min(self.read_ahead.objects());
@@ -259,6 +272,7 @@ impl Standby {
     /// Return the walk from the newest checkpoint, and learn who leads there.
     fn begin(&mut self, bucket: &mut dyn Bucket) -> Result<Walk, String> {
         self.free_since_ms = None;
+        self.at_end_ms = None;
         self.is_released = false;
         self.is_baseless = false;
         if let Some(cache) = &self.cache {

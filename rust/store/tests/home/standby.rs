@@ -6,7 +6,7 @@ use sharecore_bucket::{
     Answer, Bucket, Claimant, Claimed, Claiming, Frames, HOME_WINDOW, MemoryBucket, Walk, What,
     names,
 };
-use sharecore_store::{BackupState, Change, FORMAT, Led, Standby, Store};
+use sharecore_store::{BackupState, Change, FORMAT, Led, Options, Standby, Store};
 
 use crate::{files::directory, world::options};
 
@@ -45,10 +45,26 @@ pub(crate) fn leader() -> Leader {
 }
 
 fn with_window(window: u32) -> Leader {
-    let dir = directory();
     let mut options = options(1);
     options.bucket.as_mut().expect("it has a bucket").window = window;
-    let store = Store::open_stepped(dir.path(), &options).expect("it opens");
+    with(&options)
+}
+
+/// The default interval of heartbeats.
+pub(crate) const BEAT_MS: u64 = 2000;
+
+/// Return a leader with heartbeats and checkpoints as often as by default.
+pub(crate) fn with_defaults() -> Leader {
+    let mut options = options(1);
+    let bucket = options.bucket.as_mut().expect("it has a bucket");
+    (bucket.objects_max, bucket.beat_ms) = (4096, BEAT_MS);
+    bucket.window = HOME_WINDOW;
+    with(&options)
+}
+
+fn with(options: &Options) -> Leader {
+    let dir = directory();
+    let store = Store::open_stepped(dir.path(), options).expect("it opens");
     let mut leader = Leader {
         store,
         bucket: MemoryBucket::default(),
@@ -155,7 +171,7 @@ pub(crate) struct Counting<'a> {
     /// Objects of the journal that were read, and those that were asked for.
     pub(crate) read: u64,
     pub(crate) asked: u64,
-    is_down: bool,
+    pub(crate) is_down: bool,
 }
 
 impl<'a> Counting<'a> {
