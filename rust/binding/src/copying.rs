@@ -111,8 +111,10 @@ fn bounded(settings: &Settings, bytes: u64) -> Result<CacheOptions, String> {
     Ok(CacheOptions {
         bytes,
         page_bytes: PAGE_BYTES,
-        requests: EvictedRequests(Arc::new(move |what, reply| {
-            transport.send(Call { id: 0, what }, move |_, answer| reply(answer));
+        requests: EvictedRequests(Arc::new(move |requests| {
+            for (what, reply) in requests {
+                transport.send(Call { id: 0, what }, move |_, answer| reply(answer));
+            }
         })),
     })
 }

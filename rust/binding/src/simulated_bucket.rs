@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyList};
 use sharecore_bucket::mistakes::{self, Mistake};
 use sharecore_bucket::{Answer, Bucket, Call, HOME_WINDOW, MemoryBucket, What};
 use sharecore_store::{
-    BackupOptions, CacheOptions, Durability, EvictedRequests, Options, Reply, Standby, Store,
+    BackupOptions, CacheOptions, Durability, EvictedRequests, Options, Requests, Standby, Store,
 };
 
 use crate::bucket::{HowPrepared, PyStandby, Watch, as_tuple};
@@ -75,9 +75,12 @@ impl PyMemoryBucket {
 
     fn cache(&self, reach: Py<PyAny>, bytes: u64) -> PySimulatedCache {
         let way = Mutex::new(self.way(reach));
-        let ask = move |what, reply: Reply| {
-            let answer = way.lock().unwrap_or_else(PoisonError::into_inner).ask(what);
-            reply(answer);
+        let ask = move |requests: Requests| {
+            let (whats, replies): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
+            let mut way = way.lock().unwrap_or_else(PoisonError::into_inner);
+            for (answer, reply) in way.ask_all(whats).into_iter().zip(replies) {
+                reply(answer);
+            }
         };
         PySimulatedCache(CacheOptions {
             bytes,

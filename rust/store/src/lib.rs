@@ -67,7 +67,7 @@ pub use bucket::{
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use damage::Damage;
 pub use error::{RecordFault, Refusal, RefusedRecords, StoreError};
-pub use evicted::{CacheOptions, EvictedFigures, EvictedRequests, Reply};
+pub use evicted::{CacheOptions, EvictedFigures, EvictedRequests, Reply, Requests};
 pub use fault::{Fault, FaultPoint};
 pub use figures::{BUCKETS, Figures};
 pub use format::FORMAT;

@@ -1,7 +1,7 @@
 //! Reading objects during a restore.
 
 use std::{
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -18,8 +18,9 @@ use crate::{error::StoreError, evicted, files::File, index};
 /// How often a request is tried.
 const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Parts of a segment read at a time.
-const PARTS: usize = 4;
+/// Objects read at a time, and the size of the parts among them.
+const OBJECTS: usize = 32;
+const PARTS_BYTES: u64 = 64 << 20;
 
 pub(super) struct Fetch<'a, 'b> {
     bucket: &'a mut (dyn Bucket + 'b),
@@ -56,23 +57,31 @@ impl<'a, 'b> Fetch<'a, 'b> {
     }
 
     /// Ask until the answers are definite, or attempts run out.
-    fn ask(&mut self, whats: Vec<What>) -> Result<Vec<Answer>, BucketError> {
-        let mut answers = self.bucket.ask_all(whats.clone());
-        for (what, answer) in whats.into_iter().zip(&mut answers) {
-            let mut attempt = 1;
-            while let Answer::Unknown(why) = answer {
-                if attempt == ATTEMPTS {
-                    let why = format!("{} {}: {why}", what.kind(), what.name());
-                    return Err(BucketError::Unreachable(why));
-                }
-                self.bucket.pause(PAUSE * 2_u32.pow(attempt - 1));
-                attempt += 1;
-                *answer = self.bucket.ask(what.clone());
+    fn ask(&mut self, whats: &[What]) -> Result<Vec<Answer>, BucketError> {
+        let mut answers = self.bucket.ask_all(whats.to_vec());
+        for attempt in 1.. {
+            let open = |at: &usize| matches!(answers[*at], Answer::Unknown(_));
+            let open: Vec<usize> = (0..answers.len()).filter(open).collect();
+            let Some(first) = open.first() else { break };
+            if attempt == ATTEMPTS {
+                let (what, why) = (&whats[*first], &answers[*first]);
+                let why = match why {
+                    Answer::Unknown(why) => format!("{} {}: {why}", what.kind(), what.name()),
+                    _ => String::new(),
+                };
+                return Err(BucketError::Unreachable(why));
             }
-            if let Answer::Bytes(bytes) = answer {
-                self.read.bytes += bytes.len() as u64;
+            self.bucket.pause(PAUSE * 2_u32.pow(attempt - 1));
+            let again = open.iter().map(|at| whats[*at].clone()).collect();
+            for (at, answer) in open.into_iter().zip(self.bucket.ask_all(again)) {
+                answers[at] = answer;
             }
         }
+        let bytes = answers.iter().map(|answer| match answer {
+            Answer::Bytes(bytes) => bytes.len() as u64,
+            _ => 0,
+        });
+        self.read.bytes += bytes.sum::<u64>();
         (self.progress)(&self.read);
         Ok(answers)
     }
@@ -83,7 +92,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
         names: impl Iterator<Item = String>,
     ) -> Result<Vec<Option<Vec<u8>>>, BucketError> {
         let whats = names.map(|name| What::Get { name, range: None });
-        let answers = self.ask(whats.collect())?;
+        let answers = self.ask(&whats.collect::<Vec<_>>())?;
         let body = |answer| match answer {
             Answer::Bytes(bytes) => Some(bytes),
             _ => None,
@@ -103,7 +112,7 @@ impl<'a, 'b> Fetch<'a, 'b> {
 
     /// Return one page of a list.
     pub(super) fn page(&mut self, list: What) -> Result<Vec<(String, u64)>, BucketError> {
-        Ok(match self.ask(vec![list])?.pop() {
+        Ok(match self.ask(&[list])?.pop() {
             Some(Answer::Names(page)) => page,
             _ => Vec::new(),
         })
@@ -124,86 +133,161 @@ impl<'a, 'b> Fetch<'a, 'b> {
 
     /// Write a segment's file, unless it exists.
     pub(super) fn segment(&mut self, segment: Segment) -> Result<PathBuf, BucketError> {
-        if let Some((dir, local)) = self.cache
-            && let Some(size) = local.get(&segment)
-        {
-            self.segments.insert(segment, *size);
-            return Ok(local::path(dir, segment));
+        self.all_segments(&[segment])?;
+        Ok(match self.cached(segment) {
+            Some((dir, _)) => local::path(dir, segment),
+            None => local::path(self.dir, segment),
+        })
+    }
+
+    /// The directory that already has a segment, and its size.
+    fn cached(&self, segment: Segment) -> Option<(&'a Path, u64)> {
+        let (dir, local) = self.cache?;
+        local.get(&segment).map(|size| (dir, *size))
+    }
+
+    /// Write the files of segments, unless they exist. Several objects are read at a time.
+    pub(super) fn all_segments(&mut self, segments: &[Segment]) -> Result<(), BucketError> {
+        let mut missing = Vec::new();
+        for segment in segments {
+            if let Some((_, size)) = self.cached(*segment) {
+                self.segments.insert(*segment, size);
+            } else if File::open(&local::path(self.dir, *segment)).is_err() {
+                missing.push(*segment);
+            }
         }
-        let path = local::path(self.dir, segment);
-        if File::open(&path).is_ok() {
-            return Ok(path);
+        for some in missing.chunks(OBJECTS) {
+            let fetched = self.manifests(some)?;
+            if self.is_bounded {
+                self.ends(&fetched)?;
+            } else {
+                self.whole(&fetched)?;
+            }
         }
-        let name = names::manifest(segment);
-        let missing = |name: &str| BucketError::Damaged(format!("{name} is missing"));
-        let bytes = self.get(&name)?.ok_or_else(|| missing(&name))?;
-        let manifest = Manifest::decode(&bytes).filter(|it| it.id == segment.id);
-        let manifest = manifest
-            .ok_or_else(|| BucketError::Damaged(format!("{name} does not match its checksum")))?;
-        if self.is_bounded {
-            self.end(&path, segment, &manifest)?;
-        } else {
-            self.whole(&path, segment, &manifest)?;
-        }
-        self.segments.insert(segment, manifest.size);
+        Ok(())
+    }
+
+    fn manifests(&mut self, segments: &[Segment]) -> Result<Vec<Fetched>, BucketError> {
+        let bodies = self.all(segments.iter().map(|it| names::manifest(*it)))?;
+        let decoded = segments.iter().zip(bodies).map(|(segment, body)| {
+            let name = names::manifest(*segment);
+            let damaged = |what: &str| BucketError::Damaged(format!("{name} {what}"));
+            let body = body.ok_or_else(|| damaged("is missing"))?;
+            let manifest = Manifest::decode(&body).filter(|it| it.id == segment.id);
+            let manifest = manifest.filter(|it| !it.parts.is_empty());
+            Ok(Fetched {
+                segment: *segment,
+                path: local::path(self.dir, *segment),
+                manifest: manifest.ok_or_else(|| damaged("does not match its checksum"))?,
+            })
+        });
+        decoded.collect()
+    }
+
+    fn written(&mut self, fetched: &Fetched) {
+        self.segments.insert(fetched.segment, fetched.manifest.size);
         self.read.segments += 1;
         (self.progress)(&self.read);
-        Ok(path)
     }
 
-    /// Write the file of a segment with its index alone.
-    fn end(
-        &mut self,
-        path: &Path,
-        segment: Segment,
-        manifest: &Manifest,
-    ) -> Result<(), BucketError> {
-        let mut kept = Vec::new();
-        for part in (0..manifest.parts.len()).rev() {
-            let of = (part as u32, manifest.parts[part]);
-            let mut body = self.part(segment, of)?;
-            body.append(&mut kept);
-            kept = body;
-            if kept.len() as u64 == manifest.size {
-                break;
-            }
-            if let Some(from) = index::start_within(&kept, manifest.size) {
-                let before = manifest.size - kept.len() as u64;
-                let index = &kept[(from - before) as usize..];
-                let written = evicted::write_fetched(path, segment, manifest, index);
-                return Ok(written.map_err(StoreError::io(path))?);
-            }
-        }
-        // all of it was read
-        let mut file = File::create(path).map_err(StoreError::io(path))?;
-        let written = file.write_all(&kept).and_then(|()| file.sync_data());
-        Ok(written.map_err(StoreError::io(path))?)
-    }
-
-    fn part(&mut self, segment: Segment, (part, crc): (u32, u32)) -> Result<Vec<u8>, BucketError> {
-        let name = names::part(segment, part);
-        let body = self.get(&name)?;
-        checked(&name, body, crc)
-    }
-
-    fn whole(
-        &mut self,
-        path: &Path,
-        segment: Segment,
-        manifest: &Manifest,
-    ) -> Result<(), BucketError> {
-        let mut file = File::create(path).map_err(StoreError::io(path))?;
-        let parts: Vec<(u32, u32)> = (0..).zip(manifest.parts.iter().copied()).collect();
-        for some in parts.chunks(PARTS) {
-            let bodies = self.all(some.iter().map(|(part, _)| names::part(segment, *part)))?;
-            for ((part, crc), body) in some.iter().zip(bodies) {
-                let name = names::part(segment, *part);
-                let body = checked(&name, body, *crc)?;
-                file.write_all(&body).map_err(StoreError::io(path))?;
+    /// Write files of segments with their indexes alone.
+    fn ends(&mut self, fetched: &[Fetched]) -> Result<(), BucketError> {
+        let with_last = fetched.iter().map(|it| (it, it.manifest.parts.len()));
+        for some in batches(&with_last.collect::<Vec<_>>()) {
+            // each with the number of the first part read so far, and all from there on
+            let mut open: Vec<(&Fetched, usize, Vec<u8>)> = some
+                .iter()
+                .map(|(it, end)| (*it, *end, Vec::new()))
+                .collect();
+            while !open.is_empty() {
+                let before: Vec<_> = open.iter().map(|(it, first, _)| (*it, first - 1)).collect();
+                let bodies = self.parts(&before)?;
+                let read = open.into_iter().zip(bodies);
+                let read = read.map(|((it, first, mut kept), mut body)| {
+                    body.append(&mut kept);
+                    (it, first - 1, body)
+                });
+                open = Vec::new();
+                for (it, first, kept) in read.collect::<Vec<_>>() {
+                    if it.write_end(&kept).map_err(StoreError::io(&it.path))? {
+                        self.written(it);
+                    } else {
+                        open.push((it, first, kept));
+                    }
+                }
             }
         }
-        Ok(file.sync_data().map_err(StoreError::io(path))?)
+        Ok(())
     }
+
+    /// Read one part of each of these segments.
+    fn parts(&mut self, wanted: &[(&Fetched, usize)]) -> Result<Vec<Vec<u8>>, BucketError> {
+        let name = |(it, part): &(&Fetched, usize)| names::part(it.segment, *part as u32);
+        let bodies = self.all(wanted.iter().map(name))?;
+        let checked = wanted.iter().zip(bodies).map(|(of, body)| {
+            let (it, part) = of;
+            checked(&name(of), body, it.manifest.parts[*part])
+        });
+        checked.collect()
+    }
+
+    fn whole(&mut self, fetched: &[Fetched]) -> Result<(), BucketError> {
+        let parts = fetched
+            .iter()
+            .flat_map(|it| (0..it.manifest.parts.len()).map(move |part| (it, part)));
+        let parts: Vec<_> = parts.collect();
+        let mut file = None;
+        for some in batches(&parts) {
+            for ((it, part), body) in some.iter().zip(self.parts(some)?) {
+                if *part == 0 {
+                    file = Some(File::create(&it.path).map_err(StoreError::io(&it.path))?);
+                }
+                let Some(file) = &mut file else { continue };
+                let mut written = file.write_all(&body);
+                if part + 1 == it.manifest.parts.len() {
+                    written = written.and_then(|()| file.sync_data());
+                    self.written(it);
+                }
+                written.map_err(StoreError::io(&it.path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A segment of which the manifest was read.
+struct Fetched {
+    segment: Segment,
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+impl Fetched {
+    /// Write the file with the index alone, or all of it, if these last bytes of the segment have that.
+    fn write_end(&self, kept: &[u8]) -> io::Result<bool> {
+        let before = self.manifest.size - kept.len() as u64;
+        if before == 0 {
+            let mut file = File::create(&self.path)?;
+            file.write_all(kept)?;
+            file.sync_data()?;
+            return Ok(true);
+        }
+        let Some(from) = index::start_within(kept, self.manifest.size) else {
+            return Ok(false);
+        };
+        let index = &kept[(from - before) as usize..];
+        evicted::write_fetched(&self.path, self.segment, &self.manifest, index)?;
+        Ok(true)
+    }
+}
+
+/// Parts that are read together.
+fn batches<'a, 'b>(
+    parts: &'b [(&'a Fetched, usize)],
+) -> impl Iterator<Item = &'b [(&'a Fetched, usize)]> {
+    let largest = parts.iter().map(|(it, _)| it.manifest.part_bytes).max();
+    let count = PARTS_BYTES / largest.unwrap_or(1).max(1);
+    parts.chunks(count.clamp(1, OBJECTS as u64) as usize)
 }
 
 fn checked(name: &str, body: Option<Vec<u8>>, crc: u32) -> Result<Vec<u8>, BucketError> {

@@ -183,9 +183,7 @@ impl Restore<'_, '_> {
             })?;
             since = at;
             self.fetch.is_bounded = self.is_bounded;
-            for segment in &checkpoint.segments {
-                self.fetch.segment(*segment)?;
-            }
+            self.fetch.all_segments(&checkpoint.segments)?;
             self.fetch.is_bounded = false;
             checkpoint::save(self.dir, since.segment, &checkpoint.store)?;
             named.extend(checkpoint.named());

@@ -1,7 +1,6 @@
-//! Evicts segments, and completes what their files keep.
+//! Evicts segments.
 
 use std::{
-    collections::BTreeSet,
     io,
     ops::Range,
     path::{Path, PathBuf},
@@ -18,18 +17,14 @@ use super::{
     header::{self, Header},
 };
 use crate::{
-    LogId,
-    disk::Source,
     error::StoreError,
     files::{self, File},
     index,
-    store::{Shared, Store},
+    store::Shared,
 };
 
 /// A file that takes the place of a segment, while it is written.
 const NEW: &str = "bucket.evicted";
-/// The same for a segment that was evicted before.
-const MORE: &str = "bucket.completed";
 
 /// A segment's new file, and the bytes of batches in it.
 type Replaced = (PathBuf, u64);
@@ -84,22 +79,6 @@ impl EvictedSegments {
         header::write(&new, &header, |out, at| file.read_exact_at(out, at))?;
         Ok(Some((new, header.kept_bytes())))
     }
-
-    /// Write a file that takes the place of an evicted segment's, and keeps these batches, too. None if it does.
-    fn complete(&self, path: &Path, batches: &[Range<u64>]) -> io::Result<Option<Replaced>> {
-        let File::Evicted(old) = File::open(path)? else {
-            return Ok(None);
-        };
-        let mut header = old.header.clone();
-        let pages = header::pages(batches, header.index_from, self.page_bytes);
-        if pages.iter().all(|it| header.keeps(it)) {
-            return Ok(None);
-        }
-        header.keep(pages);
-        let new = self.dir.join(MORE);
-        header::write(&new, &header, |out, at| old.read(Source::Disk, out, at))?;
-        Ok(Some((new, header.kept_bytes())))
-    }
 }
 
 /// The manifest of a segment that may not be in the bucket, for a planted mistake.
@@ -114,7 +93,7 @@ fn assumed(path: &Path, segment: Segment) -> io::Result<Manifest> {
 }
 
 /// Where a segment has live batches of logs that stay on the disk.
-fn local_batches(shared: &Shared, id: u64, file: &File) -> io::Result<Vec<Range<u64>>> {
+pub(super) fn local_batches(shared: &Shared, id: u64, file: &File) -> io::Result<Vec<Range<u64>>> {
     let extents = {
         let state = shared.lock();
         let mut extents = state.extents_in(&[id]);
@@ -168,7 +147,13 @@ pub(crate) fn evict(shared: &Shared, id: u64, name: bucket::Segment) -> Result<(
 }
 
 /// Replaces a segment's file, unless the segment is gone meanwhile: it is removed only after the state has forgotten it.
-fn put_in_place(shared: &Shared, id: u64, path: &Path, new: &Path, kept: u64) -> io::Result<bool> {
+pub(super) fn put_in_place(
+    shared: &Shared,
+    id: u64,
+    path: &Path,
+    new: &Path,
+    kept: u64,
+) -> io::Result<bool> {
     let mut state = shared.lock();
     if !state.segments.is_sealed(id) {
         drop(state);
@@ -184,48 +169,5 @@ impl Shared {
     /// The evicted segments, with a bound on the local disk.
     pub(crate) fn evicted(&self) -> Option<&EvictedSegments> {
         self.backup.as_ref()?.evicted.as_deref()
-    }
-}
-
-impl Store {
-    /// Keep the live batches of these logs on the disk when a segment is evicted, so that reading them never waits for the
-    /// bucket; fetch those that are missing. Nothing is evicted before the first call.
-    pub fn keep_local(&self, logs: &[LogId]) -> Result<(), StoreError> {
-        let shared = &*self.shared;
-        let Some(evicted) = shared.evicted() else {
-            return Ok(());
-        };
-        let ids: BTreeSet<u64> = {
-            let mut state = shared.lock();
-            state.segments.keep_local(logs.iter().copied());
-            let extents = logs.iter().filter_map(|log| state.logs.get(log));
-            let ids = extents.flat_map(|log| log.extents.iter().map(|it| it.segment));
-            ids.filter(|id| state.segments.is_evicted(*id)).collect()
-        };
-        for id in ids {
-            let path = {
-                let state = shared.lock();
-                if !state.segments.is_evicted(id) {
-                    continue; // rewritten meanwhile, so it is local
-                }
-                state.segments.path(id)
-            };
-            let attempt = || -> io::Result<()> {
-                let file = File::open(&path)?;
-                let batches = local_batches(shared, id, &file)?;
-                if let Some((new, kept)) = evicted.complete(&path, &batches)? {
-                    put_in_place(shared, id, &path, &new, kept)?;
-                }
-                Ok(())
-            };
-            if let Err(error) = attempt()
-                && shared.lock().segments.is_evicted(id)
-            {
-                return Err(StoreError::io(&path)(error));
-            }
-        }
-        // segments may be evicted from now on
-        shared.maintenance.notify_all();
-        Ok(())
     }
 }

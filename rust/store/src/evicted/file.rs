@@ -66,11 +66,27 @@ impl EvictedFile {
             })
     }
 
-    fn pieces_of(&self, range: &Range<u64>) -> RangeInclusive<u64> {
+    pub(super) fn pieces_of(&self, range: &Range<u64>) -> RangeInclusive<u64> {
         range.start / self.header.piece_bytes..=(range.end - 1) / self.header.piece_bytes
     }
 
-    pub(crate) fn read(&self, source: Source, mut out: &mut [u8], mut at: u64) -> io::Result<()> {
+    pub(crate) fn read(&self, source: Source, out: &mut [u8], at: u64) -> io::Result<()> {
+        self.read_with(source, out, at, |head, at| {
+            let segments = self.segments.as_ref().ok_or_else(elsewhere)?;
+            let wanted = self.pieces_of(&(at..at + head.len() as u64));
+            let file = segments.pieces(&self.header, wanted, source)?;
+            source.read(&file, head, at)
+        })
+    }
+
+    /// As `read`; what the file has not kept is read by `elsewhere`.
+    pub(super) fn read_with(
+        &self,
+        source: Source,
+        mut out: &mut [u8],
+        mut at: u64,
+        mut elsewhere: impl FnMut(&mut [u8], u64) -> io::Result<()>,
+    ) -> io::Result<()> {
         while !out.is_empty() {
             let kept = &self.header.kept;
             let next = kept.get(kept.partition_point(|it| it.end <= at));
@@ -86,10 +102,7 @@ impl EvictedFile {
             } else if at + length > self.header.size {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             } else {
-                let segments = self.segments.as_ref().ok_or_else(elsewhere)?;
-                let wanted = self.pieces_of(&(at..at + length));
-                let file = segments.pieces(&self.header, wanted, source)?;
-                source.read(&file, head, at)?;
+                elsewhere(head, at)?;
             }
             out = tail;
             at += length;

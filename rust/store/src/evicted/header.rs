@@ -57,6 +57,12 @@ impl Header {
         }
     }
 
+    /// The bytes of the segment that a piece has.
+    pub(super) fn range_of(&self, piece: u64) -> Range<u64> {
+        let from = piece * self.piece_bytes;
+        from..(from + self.piece_bytes).min(self.size)
+    }
+
     /// Whether the file has all of a range.
     pub(super) fn keeps(&self, range: &Range<u64>) -> bool {
         let at = self.kept.partition_point(|it| it.end < range.end);

@@ -3,6 +3,7 @@
 //! Such a file is never changed. Readers fetch pieces from the bucket, into files without names, which end with the
 //! process.
 
+mod completing;
 mod eviction;
 mod file;
 mod header;
@@ -11,7 +12,7 @@ mod requests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, IoSlice},
-    ops::RangeInclusive,
+    ops::{Range, RangeInclusive},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -30,7 +31,8 @@ pub(crate) use eviction::evict;
 pub(crate) use file::EvictedFile;
 use header::Header;
 pub(crate) use header::write_fetched;
-pub use requests::{EvictedRequests, Reply};
+use requests::ATTEMPTS;
+pub use requests::{EvictedRequests, Reply, Requests};
 
 /// The size of a piece, unless the parts of the segment are no multiple of it.
 const PIECE: u64 = 1 << 20;
@@ -182,19 +184,22 @@ impl EvictedSegments {
         *hold(&self.work_error) = error;
     }
 
-    /// Fetch pieces, and check them.
-    fn fetch(&self, header: &Header, pieces: &[u64]) -> Vec<io::Result<Vec<u8>>> {
-        let wanted = pieces.iter().map(|piece| {
-            let from = piece * header.piece_bytes;
-            let to = (from + header.piece_bytes).min(header.size);
+    /// Fetch pieces at the same time, and check them. Each is requested up to `attempts` times.
+    fn fetch(&self, pieces: &[(&Header, u64)], attempts: u32) -> Vec<io::Result<Vec<u8>>> {
+        let wanted = pieces.iter().map(|(header, piece)| {
+            let Range {
+                start: from,
+                end: to,
+            } = header.range_of(*piece);
             let part = from / header.part_bytes;
             let begin = part * header.part_bytes;
             let name = names::part(header.segment, part as u32);
             (name, Some(from - begin..to - begin))
         });
         let wanted: Vec<_> = wanted.collect();
-        let found = self.get_all(&wanted).into_iter().zip(pieces).zip(&wanted);
-        let checked = found.map(|(((found, took), piece), (name, range))| {
+        let found = self.get_all(&wanted, attempts).into_iter();
+        let found = found.zip(pieces).zip(&wanted);
+        let checked = found.map(|(((found, took), (header, piece)), (name, range))| {
             let length = range.as_ref().map_or(0, |it| it.end - it.start);
             let found = found.and_then(|bytes| {
                 let crc = header.crcs[*piece as usize];
@@ -275,7 +280,8 @@ impl EvictedSegments {
             None => (Arc::new(self.create()?), wanted.clone().collect()),
         };
         for some in missing.chunks(window as usize) {
-            for (piece, found) in some.iter().zip(self.fetch(header, some)) {
+            let pieces: Vec<_> = some.iter().map(|piece| (header, *piece)).collect();
+            for (piece, found) in some.iter().zip(self.fetch(&pieces, ATTEMPTS)) {
                 let bytes = match found {
                     Ok(bytes) => bytes,
                     Err(_) if !wanted.contains(piece) => continue,
@@ -342,17 +348,19 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&asked);
-        let requests = EvictedRequests(Arc::new(move |what: What, reply| {
-            let What::Get { range, .. } = what else {
-                unreachable!("readers only read")
-            };
-            hold(&seen).push(range.expect("a piece").start / PIECE);
-            // the last piece is missing
-            let answer = match hold(&seen).last() {
-                Some(9) => Answer::Absent,
-                _ => Answer::Bytes(vec![7; PIECE as usize]),
-            };
-            reply(answer);
+        let requests = EvictedRequests(Arc::new(move |sent: Requests| {
+            for (what, reply) in sent {
+                let What::Get { range, .. } = what else {
+                    unreachable!("readers only read")
+                };
+                hold(&seen).push(range.expect("a piece").start / PIECE);
+                // the last piece is missing
+                let answer = match hold(&seen).last() {
+                    Some(9) => Answer::Absent,
+                    _ => Answer::Bytes(vec![7; PIECE as usize]),
+                };
+                reply(answer);
+            }
         }));
         let options = CacheOptions {
             bytes: 1 << 30,
@@ -396,7 +404,11 @@ mod tests {
     #[test]
     fn reads_of_many_segments_keep_few_files_open() {
         let dir = tempfile::tempdir().expect("a directory");
-        let requests = EvictedRequests(Arc::new(|_, reply| reply(Answer::Bytes(vec![7; 10]))));
+        let requests = EvictedRequests(Arc::new(|sent: Requests| {
+            for (_, reply) in sent {
+                reply(Answer::Bytes(vec![7; 10]));
+            }
+        }));
         let options = CacheOptions {
             bytes: 1 << 30,
             page_bytes: 4096,

@@ -16,16 +16,19 @@ use sharecore_bucket::{Answer, What};
 use super::EvictedSegments;
 
 /// A read asks the bucket this often before it fails: the client retries.
-const ATTEMPTS: u32 = 2;
+pub(super) const ATTEMPTS: u32 = 2;
 /// How often a thread that waits for the bucket checks whether the store closes.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Receives the answer to a request.
 pub type Reply = Box<dyn FnOnce(Answer) + Send>;
 
+/// Requests that are sent at the same time.
+pub type Requests = Vec<(What, Reply)>;
+
 /// Sends requests about evicted segments to the bucket.
 #[derive(Clone)]
-pub struct EvictedRequests(pub Arc<dyn Fn(What, Reply) + Send + Sync>);
+pub struct EvictedRequests(pub Arc<dyn Fn(Requests) + Send + Sync>);
 
 impl fmt::Debug for EvictedRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,23 +38,22 @@ impl fmt::Debug for EvictedRequests {
 
 impl EvictedSegments {
     /// Request objects or parts of them at the same time. Errors name the object. Each answer comes with the time that
-    /// it took.
+    /// it took. Each is requested up to `attempts` times.
     pub(super) fn get_all(
         &self,
         wanted: &[(String, Option<Range<u64>>)],
+        attempts: u32,
     ) -> Vec<(io::Result<Vec<u8>>, Duration)> {
         let began = Instant::now();
         let (sender, answers) = mpsc::channel();
-        let send = |at: usize, attempt: u32| {
+        let request = |at: usize, attempt: u32| {
             let (name, range) = wanted[at].clone();
             let sender = sender.clone();
             // nobody waits any more if the store closes
-            let reply = move |answer| drop(sender.send((at, attempt, answer)));
-            (self.requests.0)(What::Get { name, range }, Box::new(reply));
+            let reply: Reply = Box::new(move |answer| drop(sender.send((at, attempt, answer))));
+            (What::Get { name, range }, reply)
         };
-        for at in 0..wanted.len() {
-            send(at, 1);
-        }
+        (self.requests.0)((0..wanted.len()).map(|at| request(at, 1)).collect());
         let mut found: Vec<Option<(io::Result<Vec<u8>>, Duration)>> = Vec::new();
         found.resize_with(wanted.len(), || None);
         while found.iter().any(Option::is_none) {
@@ -69,8 +71,8 @@ impl EvictedSegments {
                     let what = format!("{name} is missing in the bucket");
                     Err(io::Error::new(io::ErrorKind::InvalidData, what))
                 }
-                _ if attempt < ATTEMPTS && !self.is_closing.load(Ordering::Relaxed) => {
-                    send(at, attempt + 1);
+                _ if attempt < attempts && !self.is_closing.load(Ordering::Relaxed) => {
+                    (self.requests.0)(vec![request(at, attempt + 1)]);
                     continue;
                 }
                 Answer::Unknown(why) => {
@@ -92,7 +94,7 @@ impl EvictedSegments {
     }
 
     pub(super) fn get(&self, name: String) -> io::Result<Vec<u8>> {
-        let found = self.get_all(&[(name, None)]).pop();
+        let found = self.get_all(&[(name, None)], ATTEMPTS).pop();
         found.expect("an answer for each request").0
     }
 }

@@ -1,8 +1,10 @@
 //! A home that keeps little on the disk: segments that the bucket has leave it, and are read from the bucket.
 
+mod starts;
+
 use std::sync::{Arc, Mutex, OnceLock};
 
-use sharecore_bucket::{Answer, Bucket, What, mistakes::Mistake};
+use sharecore_bucket::{Answer, Bucket, mistakes::Mistake};
 use sharecore_store::{
     CacheOptions, Change, EvictedFigures, EvictedRequests, Options, Prepared, Refusal, Store, Want,
     prepare_home, survey,
@@ -24,9 +26,11 @@ pub(crate) fn little(network: &Arc<Mutex<Network>>) -> CacheOptions {
     CacheOptions {
         bytes: 4000,
         page_bytes: 4096,
-        requests: EvictedRequests(Arc::new(move |what, reply| {
-            let answer = network.lock().expect("one thread").bucket.ask(what);
-            reply(answer);
+        requests: EvictedRequests(Arc::new(move |requests| {
+            for (what, reply) in requests {
+                let answer = network.lock().expect("one thread").bucket.ask(what);
+                reply(answer);
+            }
         })),
     }
 }
@@ -45,18 +49,20 @@ type Moods = Arc<Mutex<Mood>>;
 /// Asks the bucket of surroundings that begin later.
 fn requests(world: &Arc<OnceLock<Surroundings>>, mood: &Moods) -> EvictedRequests {
     let (world, mood) = (Arc::clone(world), Arc::clone(mood));
-    EvictedRequests(Arc::new(move |what: What, reply| {
+    EvictedRequests(Arc::new(move |requests| {
         let world = world.get().expect("it has begun");
-        let answer = world.lock().expect("one thread").1.ask(what);
-        reply(match (*mood.lock().expect("one thread"), answer) {
-            (Mood::Silent, _) => Answer::Unknown("503 SlowDown".into()),
-            (Mood::Lost, _) => Answer::Absent,
-            (Mood::Rotten, Answer::Bytes(mut bytes)) => {
-                bytes[0] ^= 1;
-                Answer::Bytes(bytes)
-            }
-            (_, answer) => answer,
-        });
+        for (what, reply) in requests {
+            let answer = world.lock().expect("one thread").1.ask(what);
+            reply(match (*mood.lock().expect("one thread"), answer) {
+                (Mood::Silent, _) => Answer::Unknown("503 SlowDown".into()),
+                (Mood::Lost, _) => Answer::Absent,
+                (Mood::Rotten, Answer::Bytes(mut bytes)) => {
+                    bytes[0] ^= 1;
+                    Answer::Bytes(bytes)
+                }
+                (_, answer) => answer,
+            });
+        }
     }))
 }
 

@@ -48,9 +48,11 @@ fn an_eviction_that_waits_for_the_bucket_holds_up_neither_deletes_nor_the_end() 
     backup.cache = Some(CacheOptions {
         bytes: 4000,
         page_bytes: 4096,
-        requests: EvictedRequests(Arc::new(move |_, reply| {
-            counted.fetch_add(1, Ordering::Relaxed);
-            kept.lock().expect("no panic").push(reply);
+        requests: EvictedRequests(Arc::new(move |requests| {
+            for (_, reply) in requests {
+                counted.fetch_add(1, Ordering::Relaxed);
+                kept.lock().expect("no panic").push(reply);
+            }
         })),
     });
     let store = Store::open(dir.path(), &options).expect("it opens");
