@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,10 @@ HAS_LETTERS = KIND == "sharecore" or not list(KAFKA_LIBS.glob("kafka-clients-4.[
 """Whether the broker knows dead letters, which Apache Kafka does from 4.4 on."""
 SECONDS_MAX = 180.0
 LOCK_MS = 5_000
+
+
+def _has_done(jobs: float, done: Counter[str]) -> bool:
+    return len(done) >= jobs
 
 
 class Work:
@@ -116,7 +121,7 @@ class Work:
         """Have jobs 0 to `jobs` done while three workers are killed; return how often each was done."""
         self.start(2)
         for share in (0.2, 0.4, 0.6):
-            self.wait(lambda done, share=share: len(done) >= jobs * share)  # type: ignore[misc]
+            self.wait(partial(_has_done, jobs * share))
             self.kill()
             self.start()
         done = self.wait(lambda done: len(done) == jobs + 1)

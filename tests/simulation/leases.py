@@ -147,7 +147,7 @@ class SharePartition:
     def begin_at(self, offset: int) -> None:
         """An administrator was told that it begins here now.
 
-        A reset takes effect before its answer arrives: a member that has left, and whose session goes on, may
+        A reset takes effect before its answer arrives: a member that has left but still has its session may
         be given records of the new state in between, and settle them.
         """
         if self.given_meanwhile is not None:

@@ -1,4 +1,4 @@
-"""What is told of start offsets is held against what an administrator has set."""
+"""The auditor compares start offsets that a broker reports with those that an administrator has set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SET = "start offset that was set"
 
 
 class _Told:
-    """A share partition whose log has ten records, and what is wrong with the start offsets that are told."""
+    """A share partition with ten records, and the faults that the auditor finds in reported start offsets."""
 
     def __init__(self) -> None:
         self._story = Story(SimulatedLoop(1))
@@ -36,7 +36,7 @@ class _Told:
         self.share.begin_at(start)
 
     def told(self, start: int) -> list[str]:
-        """A start offset is told."""
+        """Report a start offset."""
         self._lags.described(KEY, {KEY: (set(), set(), self.share.lives)}, start, 0)
         return [each.kind for each in self._story.violations if each.kind == SET]
 

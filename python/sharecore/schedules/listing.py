@@ -58,17 +58,20 @@ def find(settings: Settings, topic: str, keys: Collection[bytes], seconds: float
     Raises:
         KafkaException: the topic does not exist, or the cluster does not answer.
     """
-    found: set[bytes] = set()
     try:
         there = _topics(settings, topic, seconds)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return None
         raise
+    has_state = state_topic(topic) in there
+    found: set[bytes] = set()
     try:
         for partition in there[topic].partitions:
-            if not _find_in_partition(settings, topic, partition, keys, found, state_topic(topic) in there):
+            here = _pending_in(settings, topic, partition, keys, has_state)
+            if here is None:
                 return None
+            found |= here
     except KafkaException:
         return None
     return found
@@ -88,28 +91,23 @@ def _topics(settings: Settings, topic: str, seconds: float) -> dict[str, TopicMe
     raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, text))
 
 
-def _find_in_partition(
-    settings: Settings,
-    topic: str,
-    partition: int,
-    keys: Collection[bytes],
-    found: set[bytes],
-    has_state: bool,
-) -> bool:
-    """Add the pending schedules of a partition; return False if a scheduler is always ahead of the reader."""
+def _pending_in(
+    settings: Settings, topic: str, partition: int, keys: Collection[bytes], has_state: bool
+) -> set[bytes] | None:
+    """Return the pending schedules of a partition; None if a scheduler is always ahead of the reader."""
+    place = TopicPartition(topic, partition)
     for _ in range(_TRIES):
-        here: set[bytes] = set()
-        position = _find_in_state(settings, topic, partition, keys, here) if has_state else 0
+        found: set[bytes] = set()
+        position = _find_in_state(settings, topic, partition, keys, found) if has_state else 0
         for messages in read_to_end(settings, TopicPartition(topic, partition, position)):
             for message in messages:
                 key = message.key() or b""
                 if key in keys:
-                    (here.discard if message.value() is None else here.add)(key)
+                    (found.discard if message.value() is None else found.add)(key)
         # records that a scheduler has applied since, and deleted, were in neither
-        if first_offset(settings, TopicPartition(topic, partition)) <= position or not has_state:
-            found |= here
-            return True
-    return False
+        if not has_state or first_offset(settings, place) <= position:
+            return found
+    return None
 
 
 def _find_in_state(

@@ -108,7 +108,7 @@ impl PySockets {
         }
     }
 
-    /// Goes on with the sockets for which other threads have sent.
+    /// Takes sockets back whose responses other threads have sent, and handles the results.
     fn take_back(sockets: &Bound<'_, Self>) -> PyResult<()> {
         let returned = match &mut sockets.borrow_mut().senders {
             Some(senders) => senders.sent(),

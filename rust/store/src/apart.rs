@@ -26,7 +26,7 @@ pub type Job = Box<dyn FnMut() -> bool + Send>;
 enum Turn {
     /// It is done.
     Done,
-    /// It goes on after other waiting work.
+    /// It has another turn, after other waiting work.
     Again,
     /// It waits for the bucket, so another thread does it.
     Bucket,
@@ -202,7 +202,7 @@ fn end(shared: &Arc<Shared>, (id, mut work): (u64, Work), from: ReadFrom) {
             ReadFrom::Bucket
         };
         let is_stuck = queue.wait(shared, to, (id, work));
-        // work that goes on has a thread, or a caller that steps it
+        // work that only has another turn keeps its thread, or a caller steps it
         if is_stuck && turn == Turn::Bucket {
             let next = queue.lanes[to as usize].waiting.pop_front();
             drop(queue);

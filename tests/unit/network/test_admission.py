@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.harness.aio import settled
 
 from sharecore.network import Answer, Connection, Limits, ListenerLimits, Server, loop_factory
 from sharecore.network.admission import Admission, _Descriptors
@@ -113,8 +114,7 @@ def test_an_address_of_its_own_limit() -> None:
         clients = [await Client.connect(ports["A"]) for _ in range(3)]
         assert [await client.is_served() for client in clients] == [True, True, False]
         clients[0].leave()
-        while len(server.connections) > 1:  # noqa: ASYNC110 - the server has no event for it
-            await asyncio.sleep(0.005)
+        await settled(lambda: len(server.connections) <= 1)
         assert await (await Client.connect(ports["A"])).is_served()
 
     serve(test, Limits(connections_max_per_ip=1, connections_max_of={"127.0.0.1": 2}))

@@ -17,6 +17,7 @@ from unittest import mock
 
 import pytest
 import uvicorn
+from tests.harness.aio import settled
 from uvicorn.server import ServerState
 
 from sharecore.metrics.listener import _Visitor
@@ -129,8 +130,7 @@ def test_the_oldest_that_does_nothing_makes_room() -> None:
 
 async def until_empty(door: Door) -> None:
     async with asyncio.timeout(20):
-        while door.open or door._visitors:  # noqa: ASYNC110 - over the wire
-            await asyncio.sleep(0.01)
+        await settled(lambda: not (door.open or door._visitors))
 
 
 def test_who_goes_at_once_leaves_its_place() -> None:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.harness.aio import settled
 
 from sharecore.config import BrokerConfig
 from sharecore.logs import LineLimit
@@ -75,8 +76,7 @@ def test_what_comes_in_the_clear_to_a_listener_with_tls(
     async def test(server: ServerClass, port: int) -> None:
         for _ in range(3):
             await say_in_the_clear(port, sent)
-        while len(server.handshakes):  # noqa: ASYNC110 - the server has no event for it
-            await asyncio.sleep(0.005)
+        await settled(lambda: not len(server.handshakes))
         (line,) = lines(caplog)
         assert "the TLS handshake of 127.0.0.1:" in line
         assert "it speaks no TLS, which this listener needs: set its security.protocol to SSL" in line

@@ -10,6 +10,7 @@ from functools import partial
 from operator import contains
 
 import pytest
+from tests.harness.aio import settled
 
 from sharecore.network import Answer, Connection, Disconnect, Limits, Pending, Server, loop_factory
 
@@ -69,16 +70,11 @@ async def answer(streams: Streams) -> bytes:
     return await streams[0].readexactly(size)
 
 
-async def settle(done: Callable[[], bool]) -> None:
-    while not done():  # noqa: ASYNC110 - what is waited for has no event
-        await asyncio.sleep(0.005)
-
-
 def test_answers_keep_the_order_of_the_requests() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         streams = await connect(port)
         streams[1].write(b"".join(map(framed, [b"later 1", b"now", b"silent", b"later 2", b"last"])))
-        await settle(lambda: len(echo.seen) == 5)
+        await settled(lambda: len(echo.seen) == 5)
         echo.waiting[b"later 2"].set_result(b"two")
         echo.waiting[b"later 1"].set_result(b"one")
         assert [await answer(streams) for _ in range(4)] == [b"one", b"now", b"two", b"last"]
@@ -90,11 +86,11 @@ def test_a_pipeline_has_an_end() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         streams = await connect(port)
         streams[1].write(b"".join(framed(b"later %d" % n) for n in range(10)))
-        await settle(lambda: len(echo.seen) == 3)
+        await settled(lambda: len(echo.seen) == 3)
         await asyncio.sleep(0.05)
         assert len(echo.seen) == 3
         for n in range(10):
-            await settle(partial(contains, echo.waiting, b"later %d" % n))
+            await settled(partial(contains, echo.waiting, b"later %d" % n))
             assert echo.connections[0].in_flight <= 3
             echo.waiting[b"later %d" % n].set_result(b"%d" % n)
             assert await answer(streams) == b"%d" % n
@@ -119,7 +115,7 @@ def test_a_refused_request_closes_the_connection_after_the_answers_before_it() -
     async def test(server: Server, echo: Echo, port: int) -> None:
         streams = await connect(port)
         streams[1].write(framed(b"later") + framed(b"bad") + framed(b"never read"))
-        await settle(lambda: len(echo.seen) == 2)
+        await settled(lambda: len(echo.seen) == 2)
         echo.waiting[b"later"].set_result(b"first")
         assert await answer(streams) == b"first"
         assert await streams[0].read() == b""
@@ -132,12 +128,12 @@ def test_a_client_that_goes_cancels_what_it_waited_for_and_calls_the_hooks() -> 
     async def test(server: Server, echo: Echo, port: int) -> None:
         streams = await connect(port)
         streams[1].write(framed(b"later"))
-        await settle(lambda: bool(echo.waiting))
+        await settled(lambda: bool(echo.waiting))
         called: list[int] = []
         echo.connections[0].on_close(lambda: called.append(1))
         streams[1].close()
-        await settle(lambda: bool(called))
-        await settle(echo.waiting[b"later"].cancelled)
+        await settled(lambda: bool(called))
+        await settled(echo.waiting[b"later"].cancelled)
 
     serve(test)
 
@@ -146,7 +142,7 @@ def test_memory_for_requests_is_bounded() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         first, second, small = await connect(port), await connect(port), await connect(port)
         first[1].write(framed(b"later" + bytes(600_000)))
-        await settle(lambda: len(echo.waiting) == 1)
+        await settled(lambda: len(echo.waiting) == 1)
         second[1].write(framed(b"second" + bytes(3_000_000)))
         await asyncio.sleep(0.1)
         assert len(echo.seen) == 1
@@ -176,7 +172,7 @@ def test_parts_of_requests_cannot_fill_the_memory_for_ever(caplog: pytest.LogCap
         stalled = [await connect(port) for _ in range(3)]
         for size, streams in enumerate(stalled, 3):
             streams[1].write(struct.pack(">i", 10_000_000) + bytes(size * 100_000))
-        await settle(lambda: server.budget.is_wanted)
+        await settled(lambda: server.budget.is_wanted)
         honest = await connect(port)
         honest[1].write(framed(bytes(2_000_000)))
         assert len(await answer(honest)) == 2_000_000
@@ -192,7 +188,7 @@ def test_what_comes_in_drops_does_not_keep_others_waiting(caplog: pytest.LogCapt
         slow, honest = await connect(port), await connect(port)
         slow[1].write(struct.pack(">i", 2_000_000))
         dripping = asyncio.create_task(drip(slow[1]))
-        await settle(lambda: server.budget.used_bytes > 0)
+        await settled(lambda: server.budget.used_bytes > 0)
         honest[1].write(framed(bytes(2_000_000)))
         assert len(await answer(honest)) == 2_000_000
         dripping.cancel()
@@ -225,7 +221,7 @@ def test_a_request_that_waits_lets_go_of_its_bytes_and_makes_room() -> None:
         waiting = [await connect(port) for _ in range(3)]
         for number, streams in enumerate(waiting):
             streams[1].write(framed(b"later %d" % number + bytes(100_000)))
-            await settle(partial(contains, echo.waiting, b"later %d" % number + bytes(100_000)))
+            await settled(partial(contains, echo.waiting, b"later %d" % number + bytes(100_000)))
         other = await connect(port)
         other[1].write(framed(bytes(100_000)))
         assert len(await answer(other)) == 100_000
@@ -237,11 +233,11 @@ def test_only_one_request_of_what_may_be_answered_at_length_is_under_way() -> No
     async def test(server: Server, echo: Echo, port: int) -> None:
         streams = await connect(port)
         streams[1].write(b"".join(map(framed, [b"later 1", b"later 2", b"\0\0now"])))
-        await settle(lambda: len(echo.seen) == 1)
+        await settled(lambda: len(echo.seen) == 1)
         await asyncio.sleep(0.05)
         assert echo.seen == [b"later 1"]
         echo.waiting[b"later 1"].set_result(b"one")
-        await settle(lambda: len(echo.seen) == 3)
+        await settled(lambda: len(echo.seen) == 3)
         echo.waiting[b"later 2"].set_result(b"two")
         assert [await answer(streams) for _ in range(3)] == [b"one", b"two", b"\0\0now"]
 
@@ -256,12 +252,12 @@ def test_answers_that_nobody_reads_share_a_bound(caplog: pytest.LogCaptureFixtur
         deaf[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         for number in range(20):
             deaf[1].write(framed(b"later %d" % number))
-        await settle(lambda: bool(echo.waiting))
+        await settled(lambda: bool(echo.waiting))
         echo.waiting[b"later 0"].set_result(large)
-        await settle(lambda: server.answers.used_bytes >= 1_000_000)
+        await settled(lambda: server.answers.used_bytes >= 1_000_000)
         other = await connect(port)
         other[1].write(framed(b"later, too"))
-        await settle(lambda: b"later, too" in echo.waiting)
+        await settled(lambda: b"later, too" in echo.waiting)
         assert len(echo.seen) == 2, "nothing more is asked for a client that does not read"
         assert server.answers.used_bytes <= len(large) + (1 << 20)
         echo.waiting[b"later, too"].set_result(b"here")
@@ -298,7 +294,7 @@ def test_others_are_served_between_the_parts_of_a_large_answer() -> None:
         other[1].write(framed(b"hello"))
         await answer(other)
         streams[1].write(framed(b"later") + framed(b"behind"))
-        await settle(lambda: len(echo.seen) == 3)
+        await settled(lambda: len(echo.seen) == 3)
         (connection,) = {each for each in echo.connections if each.in_flight}
         transport, turns = connection._transport, [0]
 
@@ -339,7 +335,7 @@ def test_an_answer_is_sent_to_its_end_when_its_connection_is_closed() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         streams = await connect(port)
         streams[1].write(framed(b"later"))
-        await settle(lambda: len(echo.seen) == 1)
+        await settled(lambda: len(echo.seen) == 1)
         echo.waiting[b"later"].set_result(large)
         await asyncio.sleep(0)
         echo.connections[0].close()
@@ -353,11 +349,11 @@ def test_a_client_that_goes_while_it_is_sent_to_leaves_nothing_behind() -> None:
     async def test(server: Server, echo: Echo, port: int) -> None:
         streams = await connect(port)
         streams[1].write(framed(b"later"))
-        await settle(lambda: len(echo.seen) == 1)
+        await settled(lambda: len(echo.seen) == 1)
         echo.waiting[b"later"].set_result(bytes(50_000_000))
         await asyncio.sleep(0.05)
         streams[1].transport.abort()
-        await settle(lambda: not server.connections)
+        await settled(lambda: not server.connections)
 
     serve(test, Limits(send_buffer_bytes=1 << 16))
 
@@ -372,7 +368,7 @@ def test_connections_are_bounded() -> None:
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await answer(refused)
         kept[0][1].close()
-        await settle(lambda: len(server.connections) == 1)
+        await settled(lambda: len(server.connections) == 1)
         streams = await connect(port)
         streams[1].write(framed(b"again"))
         assert await answer(streams) == b"again"
@@ -385,7 +381,7 @@ def test_idle_connections_go_and_waiting_ones_stay() -> None:
         idle, waiting = await connect(port), await connect(port)
         waiting[1].write(framed(b"later"))
         assert await idle[0].read() == b""
-        await settle(lambda: bool(echo.waiting))
+        await settled(lambda: bool(echo.waiting))
         echo.waiting[b"later"].set_result(b"still here")
         assert await answer(waiting) == b"still here"
 

@@ -202,8 +202,7 @@ def test_the_address_of_a_client_that_has_reset_its_connection_is_known() -> Non
         # closed by a reset, before it is accepted
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
-        while b"forbidden" not in handler.connections:  # noqa: ASYNC110 - nothing announces it
-            await asyncio.sleep(0.001)
+        await settled(lambda: b"forbidden" in handler.connections)
         connection = handler.connections[b"forbidden"]
         assert (connection.peer_host, connection.peer_port) == peer
 
@@ -220,8 +219,7 @@ def test_a_closed_connection_sends_what_is_left_to_a_slow_client() -> None:
         assert connection.is_closing
         assert not connection.closed
         assert len(await reader.read()) == 5_000_000
-        while not connection.closed:  # noqa: ASYNC110 - its end has no event
-            await asyncio.sleep(0.001)
+        await settled(lambda: connection.closed)
 
     serve(test)
 

@@ -206,7 +206,7 @@ impl Engine {
         self.first_ready_from(offset)
     }
 
-    /// The last acquirable record from `offset` to `to`, of those that there is room for; `offset` if there is none.
+    /// The last record from `offset` to `to` that can be acquired within the in-flight limit; `offset` if there is none.
     ///
     /// A client chooses `to`, so the room bounds the walk.
     pub fn last_ready(&self, offset: Offset, to: Offset) -> Offset {

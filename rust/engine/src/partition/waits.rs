@@ -321,7 +321,7 @@ impl Partition {
         found
     }
 
-    /// The last acquirable record from `offset` to `to`, of the first `room`; `offset` if there is none.
+    /// The last of the first `room` acquirable records from `offset` to `to`; `offset` if there is none.
     pub(crate) fn last_ready(&self, offset: Offset, to: Offset, mut room: i64) -> Offset {
         let mut last = offset;
         let mut next = self.map.next_available(self.map.seek(offset));

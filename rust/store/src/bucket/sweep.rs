@@ -232,7 +232,7 @@ impl Sweep {
     }
 
     /// The place before which no restore reads objects. It begins at the newest checkpoint, or at the one before, as the
-    /// newest may be damaged; a restore that has begun goes on for a while. Earlier states are restored from segments and
+    /// newest may be damaged; a running restore needs some time to finish. Earlier states are restored from segments and
     /// the lists in checkpoints, except before a restart of the journal.
     fn unneeded(&self) -> (u64, Vec<u64>) {
         let kept: Vec<_> = self.known.iter().collect();
