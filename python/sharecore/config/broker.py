@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from sharecore.config.bucket import BucketSettings
 from sharecore.config.cleaner import CleanerSettings
 from sharecore.config.consumer import ConsumerSettings, TransactionSettings
 from sharecore.config.dead_letters import DeadLetterSettings
-from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
+from sharecore.config.keys import ConfigKey, Kind, Value, changed, keys_of, setting
 from sharecore.config.metrics import MetricsSettings
 from sharecore.config.network import NetworkSettings
 from sharecore.config.page import PageSettings
@@ -109,7 +108,7 @@ class BrokerConfig(
         refused += _wrong_values(unserved)
         if refused:
             raise ConfigError("\n".join(refused))
-        values: dict[str, Any] = {}
+        values: dict[str, Value] = {}
         persister_settings, upstream_settings, inter_node_settings = {}, {}, {}
         explicit = set()
         for name, text in properties.items():
@@ -126,7 +125,6 @@ class BrokerConfig(
             values[attribute] = key.parse(text)
             explicit.add(key.name)
         config = cls(
-            **values,
             explicit=frozenset(explicit),
             persister_settings=persister_settings,
             upstream_settings=upstream_settings,
@@ -134,6 +132,7 @@ class BrokerConfig(
             listener_properties=_listener_properties(properties),
             without_effect={name: text.strip() for name, text in unserved.items() if name in ignored_keys()},
         )
+        config = changed(config, values)
         config.check()
         return config
 
@@ -152,7 +151,7 @@ class BrokerConfig(
         own = {name: dict(some) for name, some in self.listener_properties.items()}
         for listener, some in _listener_properties(properties).items():
             own.setdefault(listener, {}).update(some)
-        config = replace(self, **values, listener_properties=own)
+        config = replace(changed(self, values), listener_properties=own)
         config.check()
         return config
 
@@ -167,13 +166,12 @@ class BrokerConfig(
         prefix = f"{mechanism.lower()}."
         own |= {key.removeprefix(prefix): own[key] for key in own if key.lower().startswith(prefix)}
         keys = broker_keys()
-        return replace(
-            self, **{keys[each][0]: keys[each][1].parse(own[each]) for each in own if each in keys}
-        )
+        return changed(self, {keys[each][0]: keys[each][1].parse(own[each]) for each in own if each in keys})
 
-    def value(self, name: str) -> Any:
+    def value(self, name: str) -> Value:
         """Return the value of a key by Kafka's name; raise KeyError for a name that is not known here."""
-        return getattr(self, broker_keys()[name][0])
+        found: Value = getattr(self, broker_keys()[name][0])
+        return found
 
     def check(self) -> None:
         """Raise ConfigError if two values contradict each other."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from sharecore._core import Expression
-from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
+from sharecore.config.keys import ConfigKey, Kind, changed, keys_of, setting
 from sharecore.errors import ErrorCode, KafkaError
 
 INTERVAL_MS_DEFAULT = 300_000
@@ -43,7 +43,7 @@ class ClientMetricsConfig:
     def parse(cls, settings: Mapping[str, str]) -> ClientMetricsConfig:
         """Read settings; raise ConfigError for a value that is not of its key's type."""
         keys = client_metrics_keys()
-        return cls(**{keys[name][0]: keys[name][1].parse(text) for name, text in settings.items()})
+        return changed(cls(), {keys[name][0]: keys[name][1].parse(text) for name, text in settings.items()})
 
     def patterns(self) -> dict[str, str]:
         """Expressions by the attribute that the whole of which they have to match.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
 
 from sharecore.config.broker import BrokerConfig
 from sharecore.config.dead_letters import GroupDeadLetterSettings
 from sharecore.config.group_unserved import UnservedGroupSettings
-from sharecore.config.keys import ConfigKey, Kind, keys_of, setting
+from sharecore.config.keys import ConfigKey, Kind, Value, changed, keys_of, setting
 from sharecore.config.queues import QueueSettings
 from sharecore.errors import ConfigError
 
@@ -175,9 +174,9 @@ class GroupConfig(GroupDeadLetterSettings, QueueSettings, UnservedGroupSettings)
         values = _parse(overrides)
         for attribute, value in values.items():
             bounds = _bounds(attribute, broker)
-            if bounds is not None:
+            if bounds is not None and isinstance(value, int):
                 values[attribute] = min(max(value, bounds[1]), bounds[3])
-        return replace(_broker_defaults(broker), **values)
+        return changed(_broker_defaults(broker), values)
 
 
 def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
@@ -187,7 +186,7 @@ def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> No
     values = _parse(overrides)
     for attribute, value in values.items():
         bounds = _bounds(attribute, broker)
-        if bounds is None:
+        if bounds is None or not isinstance(value, int):
             continue
         low_name, low, high_name, high = bounds
         name = attribute.replace("_", ".")
@@ -195,7 +194,7 @@ def check_group_config(overrides: Mapping[str, str], broker: BrokerConfig) -> No
             raise ConfigError(f"{name} must be greater than or equal to {low_name}")
         if value > high:
             raise ConfigError(f"{name} must be less than or equal to {high_name}")
-    config = replace(_broker_defaults(broker), **values)
+    config = changed(_broker_defaults(broker), values)
     config.check_dead_letters()
     config.check_queue()
     for kind in ("consumer", "share"):
@@ -211,7 +210,7 @@ def group_keys() -> dict[str, tuple[str, ConfigKey]]:
     return keys_of(GroupConfig)
 
 
-def _parse(overrides: Mapping[str, str]) -> dict[str, Any]:
+def _parse(overrides: Mapping[str, str]) -> dict[str, Value]:
     values = {}
     for name, text in overrides.items():
         known = group_keys().get(name)
@@ -234,6 +233,7 @@ def _bounds(attribute: str, broker: BrokerConfig) -> tuple[str, int, str, int] |
 
 @lru_cache(maxsize=8)
 def _broker_defaults(broker: BrokerConfig) -> GroupConfig:
-    return GroupConfig(
-        **{attribute: broker.value(key.synonym) for attribute, key in group_keys().values() if key.synonym}
-    )
+    defaults = {
+        attribute: broker.value(key.synonym) for attribute, key in group_keys().values() if key.synonym
+    }
+    return changed(GroupConfig(), defaults)

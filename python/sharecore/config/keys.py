@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from sharecore.config.secret import Secret
 from sharecore.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Settings = TypeVar("Settings", bound=DataclassInstance)
+
+Value = bool | int | float | str | tuple[str, ...] | Secret | None
+"""A setting's value; None where nothing is set."""
+Declared = TypeVar("Declared")
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -58,6 +67,20 @@ _RANGES = {
 }
 
 
+class Limits(TypedDict, total=False):
+    """What a key declares besides type, default and description; see `ConfigKey`."""
+
+    low: float
+    high: float
+    choices: tuple[str, ...]
+    check: Callable[..., object]
+    refusal: str
+    dynamic: Dynamic
+    synonym: str
+    status: Status
+    own: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
     """One key of a configuration.
@@ -80,19 +103,19 @@ class ConfigKey:
 
     name: str
     kind: Kind
-    default: Any
+    default: Value
     doc: str
-    low: int | float | None = None
-    high: int | float | None = None
+    low: float | None = None
+    high: float | None = None
     choices: tuple[str, ...] = ()
-    check: Callable[[Any], None] | None = None
+    check: Callable[..., object] | None = None
     refusal: str = ""
     dynamic: Dynamic = Dynamic.READ_ONLY
     synonym: str | None = None
     status: Status = Status.WORKS
     own: bool = False
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> Value:
         """Return the value of a text.
 
         Raises:
@@ -110,7 +133,7 @@ class ConfigKey:
             raise ConfigError(reason, answer) from None
         return value
 
-    def _convert(self, text: str) -> Any:
+    def _convert(self, text: str) -> Value:
         if self.kind is Kind.BOOLEAN:
             if text.lower() not in ("true", "false"):
                 raise ValueError("not a boolean")
@@ -124,6 +147,9 @@ class ConfigKey:
             return text
         if self.kind is Kind.PASSWORD:
             return Secret(text)
+        return self._number(text)
+
+    def _number(self, text: str) -> float:
         if self.kind is Kind.DOUBLE:
             if not _DOUBLE.fullmatch(text):
                 raise ValueError("not a number")
@@ -135,22 +161,23 @@ class ConfigKey:
             raise ValueError(f"not a {self.kind.name.lower()}")
         return int(text)
 
-    def _is_no_number(self, value: Any) -> bool:
+    def _is_no_number(self, value: Value) -> bool:
         """Whether a value is NaN: it would pass all limits, and none would hold against it."""
         return self.status is Status.WORKS and isinstance(value, float) and math.isnan(value)
 
-    def _within_limits(self, value: Any) -> None:
+    def _within_limits(self, value: Value) -> None:
         if self._is_no_number(value):
             raise ValueError("not a number")
-        if self.low is not None and value < self.low:
-            raise ValueError("too low")
-        if self.high is not None and value > self.high:
-            raise ValueError("too high")
-        if self.choices:
-            for word in value if self.kind is Kind.LIST else (value,):
+        if isinstance(value, int | float):
+            if self.low is not None and value < self.low:
+                raise ValueError("too low")
+            if self.high is not None and value > self.high:
+                raise ValueError("too high")
+        elif self.choices:
+            for word in value if isinstance(value, tuple) else (value,):
                 if word not in self.choices:
                     raise ValueError(
-                        f"{word!r} is not one of the words" if self.kind is Kind.LIST else "unknown"
+                        f"{word!r} is not one of the words" if isinstance(value, tuple) else "unknown"
                     )
         if self.check is not None:
             self.check(value)
@@ -165,7 +192,7 @@ class ConfigKey:
             return "Expected value to be either true or false"
         if self.kind not in (Kind.STRING, Kind.LIST, Kind.PASSWORD):
             try:
-                value = self._convert(text)
+                value = self._number(text)
             except ValueError:
                 return f"Not a number of type {self.kind.name}"
             if self._is_no_number(value):
@@ -199,7 +226,7 @@ class ConfigKey:
             return f"{what}, at least {self.low}"
         return f"{what}, at most {self.high}" if self.high is not None else what
 
-    def format(self, value: Any) -> str | None:
+    def format(self, value: Value) -> str | None:
         """Return the text of a value, as Kafka's tools print it; None for one that is secret or not set."""
         if value is None or self.kind is Kind.PASSWORD:
             return None
@@ -207,8 +234,8 @@ class ConfigKey:
             return "true" if value else "false"
         if isinstance(value, float):
             return str(value).replace("e+", "E")
-        if isinstance(value, (tuple, list)):
-            return ",".join(map(str, value))
+        if isinstance(value, tuple):
+            return ",".join(value)
         return str(value)
 
 
@@ -217,7 +244,7 @@ def _without_credentials(text: str) -> str:
     return _CREDENTIALS.sub("[hidden]", text) if "://" in text else text
 
 
-def setting(kind: Kind, default: Any, doc: str, *, name: str = "", **limits: Any) -> Any:
+def setting(kind: Kind, default: Declared, doc: str, *, name: str = "", **limits: Unpack[Limits]) -> Declared:
     """Return a dataclass field that is a configuration key; its name with dots is Kafka's, unless `name` says
     otherwise.
     """
@@ -225,7 +252,12 @@ def setting(kind: Kind, default: Any, doc: str, *, name: str = "", **limits: Any
     return field(default=default, metadata={"setting": metadata})
 
 
-def keys_of(settings: type[Any]) -> dict[str, tuple[str, ConfigKey]]:
+def changed(settings: Settings, values: Mapping[str, Value]) -> Settings:
+    """Return settings with other values, by attribute; each is what its key parsed."""
+    return replace(settings, **values)
+
+
+def keys_of(settings: type[DataclassInstance]) -> dict[str, tuple[str, ConfigKey]]:
     """Return the keys that a dataclass of `setting` fields declares: Kafka's name to the field's name and the
     key.
     """

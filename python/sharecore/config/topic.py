@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
 
 from sharecore.config.broker import BrokerConfig
-from sharecore.config.keys import LONG_MAX, ConfigKey, Kind, Status, keys_of, setting
+from sharecore.config.keys import LONG_MAX, ConfigKey, Kind, Status, Value, changed, keys_of, setting
 from sharecore.config.topic_unserved import UnservedTopicSettings
 from sharecore.config.topics import (
     CLEANUP_POLICIES,
@@ -141,7 +140,7 @@ class TopicConfig(UnservedTopicSettings):
             for name, text in overrides.items()
             if name not in topic_keys() or topic_keys()[name][1].status is Status.WORKS
         }
-        return replace(_broker_defaults(broker), **parse_topic_config(served))
+        return changed(_broker_defaults(broker), parse_topic_config(served))
 
 
 @cache
@@ -150,7 +149,7 @@ def topic_keys() -> dict[str, tuple[str, ConfigKey]]:
     return keys_of(TopicConfig)
 
 
-def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, Any]:
+def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, Value]:
     """Return a topic's own settings by attribute.
 
     Raises:
@@ -167,7 +166,7 @@ def parse_topic_config(overrides: Mapping[str, str]) -> dict[str, Any]:
 
 def check_topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> None:
     """Raise ConfigError where a topic's settings are not allowed, by themselves or over the broker's."""
-    config = replace(_broker_defaults(broker), **parse_topic_config(overrides))
+    config = changed(_broker_defaults(broker), parse_topic_config(overrides))
     low, high = config.min_compaction_lag_ms, config.max_compaction_lag_ms
     if low > high:
         raise ConfigError(f"min.compaction.lag.ms={low}: too high; allowed: at most {high}")
@@ -175,10 +174,10 @@ def check_topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> No
 
 @lru_cache(maxsize=8)
 def _broker_defaults(broker: BrokerConfig) -> TopicConfig:
-    values: dict[str, Any] = {}
+    values: dict[str, Value] = {}
     for attribute, key in topic_keys().values():
         if key.synonym == "log.retention.ms":
             values[attribute] = broker.retention_ms
         elif key.synonym is not None:
             values[attribute] = broker.value(key.synonym)
-    return TopicConfig(**values)
+    return changed(TopicConfig(), values)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from sharecore.config.keys import ConfigKey, Kind, Status
+from sharecore.config.keys import ConfigKey, Kind, Limits, Status
 from sharecore.config.unserved import unserved_keys
 
 _VALUES = {
@@ -145,18 +144,22 @@ def ignored_keys() -> dict[str, ConfigKey]:
                 kind=Kind[kind],
                 default=None,
                 doc=unserved.reason,
-                status=Status.IGNORED,
                 **_limits(limits),
             )
     return found
 
 
-def _limits(text: str) -> dict[str, Any]:
+def _limits(text: str) -> Limits:
     if "|" in text:
-        return {"choices": tuple(text.split("|"))}
+        return {"status": Status.IGNORED, "choices": tuple(text.split("|"))}
     low, _, high = text.partition("..")
-    return {
-        name: float(limit) if "." in limit else int(limit)
-        for name, limit in (("low", low), ("high", high))
-        if limit
-    }
+    limits: Limits = {"status": Status.IGNORED}
+    if low:
+        limits["low"] = _number(low)
+    if high:
+        limits["high"] = _number(high)
+    return limits
+
+
+def _number(text: str) -> float:
+    return float(text) if "." in text else int(text)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sharecore.waiting.callbacks import Gather
 from sharecore.waiting.later import Later
 
 Value = TypeVar("Value")
 Answer = TypeVar("Answer")
+Name = TypeVar("Name")
 
 
-def reply(gather: Gather[Any], answer: Callable[[], Answer]) -> Answer | Later[Answer]:
+def reply(gather: Gather[Name], answer: Callable[[], Answer]) -> Answer | Later[Answer]:
     """Return the answer once all operations have ended; immediately if they have.
 
     Args:
@@ -35,7 +36,7 @@ def promise(
     return _later(gather, lambda: answer(gather.outcomes[None]))
 
 
-def _later(gather: Gather[Any], answer: Callable[[], Answer]) -> Later[Answer]:
+def _later(gather: Gather[Name], answer: Callable[[], Answer]) -> Later[Answer]:
     later: Later[Answer] = Later()
     gather.promise(later, answer)
     return later

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator
+from typing import Protocol, TypeVar
 
-from sharecore._core import Later, Ticket
+from sharecore._core import Later
 
 __all__ = ["Later", "awaited", "outcome"]
 
+Answer = TypeVar("Answer")
+Answer_co = TypeVar("Answer_co", covariant=True)
 
-def awaited(pending: Later[Any] | Ticket) -> Generator[Any, None, Any]:
+
+class Pending(Protocol[Answer_co]):
+    """What callbacks wait for: a `Later`, or a `Ticket`."""
+
+    def done(self) -> bool: ...
+    def result(self) -> Answer_co: ...
+    def add_done_callback(self, callback: Callable[[object], object], /) -> None: ...
+
+
+def awaited(pending: Pending[Answer]) -> Generator[asyncio.Future[None], None, Answer]:
     """Wait as `await` does, and return the result."""
     if not pending.done():
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -20,7 +31,7 @@ def awaited(pending: Later[Any] | Ticket) -> Generator[Any, None, Any]:
     return pending.result()
 
 
-async def outcome(answer: Awaitable[Any]) -> Any:
+async def outcome(answer: Awaitable[Answer]) -> Answer:
     """Await an answer; a cancellation cancels it."""
     try:
         return await answer

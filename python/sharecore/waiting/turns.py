@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from sharecore.errors import KafkaError
 from sharecore.waiting.callbacks import Gather
 from sharecore.waiting.later import Later, outcome
 
 Answer = TypeVar("Answer")
+Name = TypeVar("Name")
 Steps = Generator[None, None, Answer]
 """Work that yields after each step and returns its result."""
 Begun: TypeAlias = Answer | Later[Answer]
 """The result of work, or where it will be once the work has ended."""
+Unfinished: TypeAlias = Callable[[Later[object]], object] | None
+"""Called with the `Later` of work for which one slice is not enough."""
 
 _STEPS_A_TURN = 256
 
@@ -32,9 +35,7 @@ class Turns:
         self._steps_a_turn = steps_a_turn
         self._waiting: deque[Callable[[], object]] = deque()
 
-    def run(
-        self, steps: Steps[Begun[Answer]], unfinished: Callable[[Later[Any]], object] | None = None
-    ) -> Begun[Answer]:
+    def run(self, steps: Steps[Begun[Answer]], unfinished: Unfinished = None) -> Begun[Answer]:
         """Start the work of a request; return the answer, or a `Later` if one slice is not enough.
 
         A `Later` returned by the work is awaited. Cancelling the answer ends the work.
@@ -43,40 +44,33 @@ class Turns:
             steps: the work.
             unfinished: called with the `Later` if one slice is not enough.
         """
-        answer: Begun[Answer] = self._begin(steps, unfinished)
-        return answer
-
-    def _begin(self, steps: Steps[Any], unfinished: Callable[[Later[Any]], object] | None) -> Any:
-        ended: list[Any] = []
+        ended: list[Begun[Answer]] = []
         work = _collecting(steps, ended)
         if self._run_slice(work, ended):
             return ended[0]
-        later: Later[Any] = Later()
+        later: Later[Answer] = Later()
         if unfinished is not None:
             unfinished(later)
         self._wait_for_turn(lambda: self._go_on(later, work, ended))
         return later
 
-    def after(self, gather: Gather[Any], steps: Callable[[], Steps[Answer]]) -> Begun[Answer]:
+    def after(self, gather: Gather[Name], steps: Callable[[], Steps[Answer]]) -> Begun[Answer]:
         """Start the work of a request once all operations have ended; return as `run` does."""
         if not gather.pending:
             return self.run(steps())
         later: Later[Answer] = Later()
 
         def begin() -> None:
-            ended: list[Any] = []
+            ended: list[Begun[Answer]] = []
             self._go_on(later, _collecting(steps(), ended), ended)
 
         gather.when_ended(begin)
         return later
 
-    async def finish(
-        self, steps: Steps[Answer], unfinished: Callable[[Later[Any]], object] | None = None
-    ) -> Answer:
+    async def finish(self, steps: Steps[Answer], unfinished: Unfinished = None) -> Answer:
         """Run work to its end and return its result; the arguments are those of `run`."""
-        result = self._begin(steps, unfinished)
-        answer: Answer = await outcome(result) if isinstance(result, Later) else result
-        return answer
+        result: Begun[Answer] = self.run(steps, unfinished)
+        return await outcome(result) if isinstance(result, Later) else result
 
     def pace(self) -> Pace:
         """Return a `Pace`, whose `step` a coroutine awaits after each of its steps."""
@@ -88,11 +82,11 @@ class Turns:
         self._wait_for_turn(lambda: None if future.done() else future.set_result(None))
         await future
 
-    def _run_slice(self, work: Steps[None], ended: list[Any]) -> bool:
+    def _run_slice(self, work: Steps[None], ended: Sequence[object]) -> bool:
         deque(islice(work, self._steps_a_turn), 0)
         return bool(ended)
 
-    def _go_on(self, later: Later[Any], work: Steps[None], ended: list[Any]) -> None:
+    def _go_on(self, later: Later[Answer], work: Steps[None], ended: Sequence[Begun[Answer]]) -> None:
         if later.done():
             work.close()
             return
@@ -145,11 +139,11 @@ def exhaust(steps: Steps[Answer]) -> Answer:
     return ended[0]
 
 
-def _collecting(steps: Steps[Any], ended: list[Any]) -> Steps[None]:
+def _collecting(steps: Steps[Answer], ended: list[Answer]) -> Steps[None]:
     ended.append((yield from steps))
 
 
-def _follow(later: Later[Any], other: Later[Any]) -> None:
+def _follow(later: Later[Answer], other: Later[Answer]) -> None:
     """Complete a result as another one completes; cancelling it cancels the other."""
 
     def ended(_: object) -> None:

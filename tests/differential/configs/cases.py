@@ -54,14 +54,15 @@ def _numbers(key: ConfigKey) -> set[str]:
     found = {-3, -2, -1, 0, 1, 2}
     if key.kind is Kind.DOUBLE:
         edges = [key.low, key.high, key.default]
-        return {str(edge + step) for edge in edges if edge is not None for step in (-0.5, 0, 0.5)} | {
+        steps = (-0.5, 0, 0.5)
+        return {str(edge + step) for edge in edges if isinstance(edge, float | int) for step in steps} | {
             "0",
             "1",
             "-1",
         }
     end = _ENDS[key.kind]
     for edge in (key.low, key.high, key.default, end - 1, -end):
-        if edge is not None:
+        if isinstance(edge, float | int):
             found |= {int(edge) - 1, int(edge), int(edge) + 1}
     return set(map(str, found))
 
@@ -135,9 +136,8 @@ def _allowed(key: ConfigKey, random: Random) -> list[str]:
         except ConfigError:
             continue
         found.append(text)
-    if key.kind in _ENDS and key.default is not None:
+    if key.kind in _ENDS and isinstance(key.default, int):
         low = max(key.low or 0, key.default // 4)
-        found += [
-            str(random.randint(int(low), max(int(low), min(key.default * 4 + 4, key.high or 2**31 - 1))))
-        ] * 6
+        high = min(key.default * 4 + 4, int(key.high or 2**31 - 1))
+        found += [str(random.randint(int(low), max(int(low), high)))] * 6
     return found

@@ -209,10 +209,12 @@ def _keys(resource_type: int) -> dict[str, ConfigKey]:
 
 def _current_list(broker: Services, settings: Mapping[str, str], key: ConfigKey) -> list[str]:
     if key.name in settings:
-        return list(key.parse(settings[key.name]))
-    if key.name in broker_keys():
-        return list(broker.config.value(key.name) or ())
-    return list(broker.config.value(key.synonym) if key.synonym else key.default or ())
+        value = key.parse(settings[key.name])
+    elif key.name in broker_keys():
+        value = broker.config.value(key.name)
+    else:
+        value = broker.config.value(key.synonym) if key.synonym else key.default
+    return list(value) if isinstance(value, tuple) else []
 
 
 def _check(

@@ -306,7 +306,7 @@ def _as_read(key: ConfigKey, text: str) -> str | None:
 def _parsed(key: ConfigKey, text: str) -> str | None:
     """Return a value in Kafka's format, without duplicates in lists; raise ConfigError if it is invalid."""
     value = key.parse(text)
-    return key.format(tuple(dict.fromkeys(value)) if key.kind is Kind.LIST else value)
+    return key.format(tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value)
 
 
 def _milliseconds(value: Value) -> str | None:
