@@ -97,7 +97,9 @@ def _lived(seed: int) -> tuple[int, list[list[int]]]:
     for _ in range(200):
         first = driver.partition.next_fetch_offset
         batches = [[first + at, first + at] for at in range(10)]
-        took = driver.apply({"op": "acquire", "member": "m", "batches": batches, "max_fetch_records": 10})
+        took: Any = driver.apply(
+            {"op": "acquire", "member": "m", "batches": batches, "max_fetch_records": 10}
+        )
         for begin, end, _ in took["acquired"]:
             types = [chance.choice([1, 1, 1, 2, 2, 3]) for _ in range(end - begin + 1)]
             if chance.random() < 0.8:
@@ -107,7 +109,7 @@ def _lived(seed: int) -> tuple[int, list[list[int]]]:
         partition: Any = driver.partition
         waited += partition.waiting()[0]
     assert waited > 0, "some waited"
-    read = driver.apply({"op": "reload"})
+    read: Any = driver.apply({"op": "reload"})
     return read["read_start_offset"], read["read"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from sharecore._core import Partition, Write
 from sharecore.errors import KafkaError
@@ -74,10 +75,8 @@ class _Replay:
                 partition.move_log_start(self._now, offset)
             case ops.Archive(first, last):
                 partition.archive(self._now, first, last)
-            case ops.Configure(limits):
-                partition.configure(
-                    **{name: value for name, value in limits.items() if name not in self._limits}
-                )
+            case ops.Configure():
+                replace(operation, **dict.fromkeys(self._limits, None)).apply(partition)
             case _:
                 raise TraceError(
                     f"a replay commits each write at once: no {type(operation).__name__} operations"

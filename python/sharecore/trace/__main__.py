@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO
 
 from sharecore.trace.bench import bench_combine, bench_python, bench_rust
 from sharecore.trace.driver import Driver, coalesced
 from sharecore.trace.engines import Engine, engine
-from sharecore.trace.operation import TraceError, state_batches
+from sharecore.trace.operation import TraceError, integer, state_batches
 
 _EPILOG = """\
 A trace is a text file with one JSON object a line:
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _count(least: int) -> Any:
+def _count(least: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = int(text)
         if value < least:
@@ -108,7 +108,7 @@ def _open(file: str) -> IO[str]:
     )
 
 
-def _objects(lines: IO[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(lines: IO[str]) -> Iterator[tuple[int, dict[str, object]]]:
     number = 0
     while line := lines.readline():
         number += 1
@@ -140,7 +140,7 @@ def _combine(chosen: Engine, lines: IO[str]) -> Iterator[dict[str, object]]:
     for number, case in _objects(lines):
         try:
             existing, new = state_batches(case.get("existing", ())), state_batches(case.get("new", ()))
-            combined = chosen.combine(existing, new, case.get("start_offset", -1))
+            combined = chosen.combine(existing, new, integer(case.get("start_offset", -1)))
         except (KeyError, IndexError, TypeError, OverflowError) as error:
             raise TraceError(f"line {number}: malformed case: {error!r}") from error
         yield {"combined": coalesced(combined)}

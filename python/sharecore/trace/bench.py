@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from struct import Struct
 from time import perf_counter_ns, thread_time_ns
-from typing import Any
+from typing import Final, Literal, TypeAlias
 
 from sharecore import _core
 from sharecore.errors import KafkaError
 from sharecore.trace import operation as ops
 from sharecore.trace.engines import Engine, Partition, StateBatch
-from sharecore.trace.operation import TraceError, state_batches
+from sharecore.trace.operation import TraceError, integer, state_batches
 
 Report = dict[str, object]
 
-_Call = tuple[int, Any, Any, Any]
+_ACQUIRE: Final = 0
+_ACKNOWLEDGE: Final = 1
+_RELEASE: Final = 2
+_ADVANCE: Final = 3
+_MOVE_LOG_START: Final = 4
+_INIT: Final = 5
+_Call: TypeAlias = (
+    tuple[Literal[0], str, list[tuple[int, int]], int | None, int, int, bool]
+    | tuple[Literal[1], str, list[tuple[int, int, bytes]], int]
+    | tuple[Literal[2], str]
+    | tuple[Literal[3, 4], int]
+    | tuple[Literal[5], ops.Init]
+)
 """A prepared call: the timed part has no lookups, and a plain tuple unpacks fastest.
 
 It contains: its kind; the member, milliseconds, log start or initial partition; the batches; for an
 acquisition the fetch offset (None: the next) and the limits, for an acknowledgement the number of offsets.
 """
-_ACQUIRE, _ACKNOWLEDGE, _RELEASE, _ADVANCE, _MOVE_LOG_START, _INIT = range(6)
 # as in ShareSnapshotValue and ShareUpdateValue: first and last offset, state, count, no tagged fields
 _STATE_BATCH = Struct(">qqbhb")
 
@@ -53,11 +64,12 @@ def bench_python(engine: Engine, file: str, runs: int, warmup: int) -> Report:
     Raises:
         TraceError: the trace has writes, complete or reload operations, or is malformed.
     """
-    calls = [_call(ops.parse(line)) for line in _lines(file)]
-    if not calls or calls[0][0] != _INIT:
+    operations = [ops.parse(line) for line in _lines(file)]
+    if not operations or not isinstance(init := operations[0], ops.Init):
         raise TraceError("a trace begins with init")
-    tally = _replay(engine, calls, counting=True)
-    times = _timed(lambda: _replay(engine, calls), runs, warmup)
+    calls = [_call(operation) for operation in operations[1:]]
+    tally = _replay(engine, init, calls, counting=True)
+    times = _timed(lambda: _replay(engine, init, calls), runs, warmup)
     count = sum(call[0] != _INIT for call in calls)
     return {
         "file": Path(file).name,
@@ -77,7 +89,7 @@ def bench_combine(engine: Engine, file: str, runs: int, warmup: int) -> Report:
     For the Rust engine also packed, as a coordinator holds state batches: `packed_cpu_ops_per_s`.
     """
     cases = [
-        (state_batches(line["existing"]), state_batches(line["new"]), int(line.get("start_offset", -1)))
+        (state_batches(line["existing"]), state_batches(line["new"]), integer(line.get("start_offset", -1)))
         for line in _lines(file)
     ]
 
@@ -112,17 +124,17 @@ def _packed(batches: list[StateBatch]) -> bytes:
 def _call(operation: ops.Operation) -> _Call:
     match operation:
         case ops.Acquire(member, batches, fetch_offset, most, batch_size, record_limit):
-            return _ACQUIRE, member, batches, (fetch_offset, most, batch_size, record_limit)
+            return _ACQUIRE, member, batches, fetch_offset, most, batch_size, record_limit
         case ops.Acknowledge(member, batches):
             return _ACKNOWLEDGE, member, batches, sum(last - first + 1 for first, last, _ in batches)
         case ops.Release(member):
-            return _RELEASE, member, None, None
+            return _RELEASE, member
         case ops.Advance(ms):
-            return _ADVANCE, ms, None, None
+            return _ADVANCE, ms
         case ops.MoveLogStart(offset):
-            return _MOVE_LOG_START, offset, None, None
+            return _MOVE_LOG_START, offset
         case ops.Init():
-            return _INIT, operation, None, None
+            return _INIT, operation
     raise TraceError(f"a timed trace takes no {type(operation).__name__} operations")
 
 
@@ -133,20 +145,20 @@ class _Tally:
     refused: int = 0
 
 
-def _replay(engine: Engine, calls: list[_Call], *, counting: bool = False) -> _Tally:
+def _replay(engine: Engine, init: ops.Init, calls: list[_Call], *, counting: bool = False) -> _Tally:
     """Make the calls and commit each write; count acquired records only if `counting`."""
     tally = _Tally()
     now_ms = 0
-    partition = _make(engine, calls[0][1])
-    for kind, subject, batches, details in calls[1:]:
+    partition = _make(engine, init)
+    for call in calls:
         write = None
-        if kind == _ACQUIRE:
-            fetch_offset, most, batch_size, record_limit = details
+        if call[0] == _ACQUIRE:
+            _, member, offsets, fetch_offset, most, batch_size, record_limit = call
             next_fetch_offset = partition.next_fetch_offset
             acquired = partition.acquire(
                 now_ms,
-                subject,
-                batches,
+                member,
+                offsets,
                 next_fetch_offset if fetch_offset is None else fetch_offset,
                 most,
                 batch_size,
@@ -154,21 +166,22 @@ def _replay(engine: Engine, calls: list[_Call], *, counting: bool = False) -> _T
             )
             if counting:
                 tally.acquired += sum(last - first + 1 for first, last, _ in acquired)
-        elif kind == _ACKNOWLEDGE:
+        elif call[0] == _ACKNOWLEDGE:
+            _, member, acknowledged, count = call
             try:
-                write = partition.acknowledge(now_ms, subject, batches)
-                tally.acknowledged += details
+                write = partition.acknowledge(now_ms, member, acknowledged)
+                tally.acknowledged += count
             except KafkaError:
                 tally.refused += 1
-        elif kind == _RELEASE:
-            write = partition.release(now_ms, subject)
-        elif kind == _ADVANCE:
-            now_ms += subject
+        elif call[0] == _RELEASE:
+            write = partition.release(now_ms, call[1])
+        elif call[0] == _ADVANCE:
+            now_ms += call[1]
             write = partition.advance(now_ms)
-        elif kind == _MOVE_LOG_START:
-            partition.move_log_start(now_ms, subject)
+        elif call[0] == _MOVE_LOG_START:
+            partition.move_log_start(now_ms, call[1])
         else:
-            partition = _make(engine, subject)
+            partition = _make(engine, call[1])
         if write is not None:
             partition.commit(write.id, now_ms)
     return tally
@@ -186,7 +199,7 @@ def _make(engine: Engine, init: ops.Init) -> Partition:
     )
 
 
-def _lines(file: str) -> list[Mapping[str, Any]]:
+def _lines(file: str) -> list[ops.Line]:
     with open(file, encoding="utf-8") as lines:
         try:
             return [json.loads(line) for line in lines if line.strip()]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.trace import operation as ops
@@ -14,7 +13,7 @@ from sharecore.trace.engines import Engine, LastingLocks, Partition, StateBatch,
 from sharecore.trace.operation import TraceError
 from sharecore.trace.persister import TracePersister
 
-Result = dict[str, Any]
+Result = dict[str, object]
 DeadLetter = tuple[int, int, int, int]
 _CAUSES = ("limit", "reject", "expired")
 
@@ -57,7 +56,7 @@ class Driver:
             raise TraceError("a trace begins with init")
         return self._partition
 
-    def apply(self, line: Mapping[str, Any]) -> Result:
+    def apply(self, line: ops.Line) -> Result:
         """Apply one operation; the result has the oracle's keys in the oracle's order.
 
         Raises:
@@ -90,8 +89,8 @@ class Driver:
                 self.partition.move_log_start(self.now_ms, offset)
             case ops.Archive(first, last):
                 self.partition.archive(self.now_ms, first, last)
-            case ops.Configure(limits):
-                self._configure(limits)
+            case ops.Configure():
+                self._configure(operation)
             case ops.ConfigureWrites(hold, fail_next, error_code):
                 self._persister.configure(hold=hold, fail_next=fail_next, fail_code=error_code)
             case ops.Complete(most, error_code):
@@ -125,10 +124,10 @@ class Driver:
         started = self._start(self._init, start_offset, ops.state_batches(read))
         return {"read_start_offset": start_offset, "read": read, **started}
 
-    def _configure(self, limits: Mapping[str, Any]) -> None:
-        self.partition.configure(**limits)
+    def _configure(self, operation: ops.Configure) -> None:
+        operation.apply(self.partition)
         assert self._init is not None
-        self._init = replace(self._init, **limits)
+        self._init = operation.over(self._init)
 
     def _acquire(self, operation: ops.Acquire) -> Result:
         fetch_offset = operation.fetch_offset
@@ -179,8 +178,9 @@ class Driver:
         due = sorted(self.partition.take_dead_letters())
         if due:
             self._letters.append(due)
-        shown = [[*letter[:3], _CAUSES[letter[3]]] for letter in due]
-        return {"letters": joined(shown)} if self._init.dead_letters else {}
+        if not self._init.dead_letters:
+            return {}
+        return {"letters": [[*runs[:3], _CAUSES[runs[3]]] for runs in coalesced(due)]}
 
     def _persist(self, change: Callable[[], Write | None], *, awaited: bool = True) -> Result:
         try:
@@ -223,17 +223,12 @@ def exception_name(code: ErrorCode) -> str:
     return "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
 
 
-def coalesced(batches: Iterable[StateBatch]) -> list[list[int]]:
-    """Return rows of [first, last, state, count], with adjacent equal ones joined."""
-    return joined([*batch] for batch in batches)
-
-
-def joined(rows: Iterable[list[Any]]) -> list[list[Any]]:
+def coalesced(rows: Iterable[Sequence[int]]) -> list[list[int]]:
     """Return ascending rows of [first, last, ...], with adjacent ones joined if the rest is equal."""
-    runs: list[list[Any]] = []
-    for row in rows:
-        if runs and runs[-1][1] + 1 == row[0] and runs[-1][2:] == row[2:]:
-            runs[-1][1] = row[1]
+    runs: list[list[int]] = []
+    for first, last, *rest in rows:
+        if runs and runs[-1][1] + 1 == first and runs[-1][2:] == rest:
+            runs[-1][1] = last
         else:
-            runs.append(row)
+            runs.append([first, last, *rest])
     return runs

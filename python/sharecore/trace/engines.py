@@ -24,7 +24,21 @@ class LastingLocks(Protocol):
     def keep_locks(self, now_ms: int, members: Sequence[str], max_ms: int) -> None: ...
 
 
-class Partition(Protocol):
+class Configurable(Protocol):
+    """A partition's limits; None: unchanged."""
+
+    def configure(
+        self,
+        *,
+        max_delivery_count: int | None = None,
+        max_inflight: int | None = None,
+        lock_ms: int | None = None,
+        renew_enabled: bool | None = None,
+        dead_letters: bool | None = None,
+    ) -> None: ...
+
+
+class Partition(Configurable, Protocol):
     """Common interface of both engines; see docs/architecture.md."""
 
     def acquire(
@@ -45,15 +59,6 @@ class Partition(Protocol):
     def move_log_start(self, now_ms: int, offset: int) -> None: ...
     def archive(self, now_ms: int, first: int, last: int) -> None: ...
     def pass_hole(self, now_ms: int, first: int, last: int) -> None: ...
-    def configure(
-        self,
-        *,
-        max_delivery_count: int | None = None,
-        max_inflight: int | None = None,
-        lock_ms: int | None = None,
-        renew_enabled: bool | None = None,
-        dead_letters: bool | None = None,
-    ) -> None: ...
     def take_dead_letters(self) -> list[tuple[int, int, int, int]]: ...
     def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None: ...
     def commit(self, write_id: int, now_ms: int) -> None: ...

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
-from sharecore.trace.engines import StateBatch
+from sharecore.trace.engines import Configurable, StateBatch
+
+Line = Mapping[str, object]
+"""A trace's JSON object."""
 
 
 class TraceError(Exception):
@@ -83,9 +85,21 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Configure:
-    """New limits, named as in `Partition.configure`."""
+    """New limits, named as in `Partition.configure`; None: unchanged."""
 
-    limits: Mapping[str, Any]
+    max_delivery_count: int | None = None
+    max_inflight: int | None = None
+    lock_ms: int | None = None
+    renew_enabled: bool | None = None
+    dead_letters: bool | None = None
+
+    def apply(self, partition: Configurable) -> None:
+        """Give a partition the limits."""
+        partition.configure(**asdict(self))
+
+    def over(self, init: Init) -> Init:
+        """Return the initial limits with these in their place."""
+        return replace(init, **{name: value for name, value in asdict(self).items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +137,14 @@ Persisting = ConfigureWrites | Complete | Letters | Reload
 Operation = Init | Leasing | Administering | Persisting
 
 
-def parse(line: Mapping[str, Any]) -> Operation:
+def parse(line: Line) -> Operation:
     """Return the operation of a trace's JSON object.
 
     Raises:
         TraceError: the object is not an operation, or a field is missing or invalid.
     """
     kind = line.get("op")
-    if kind not in _PARSERS:
+    if not isinstance(kind, str) or kind not in _PARSERS:
         raise TraceError(f"op is one of {', '.join(_PARSERS)}, not {kind!r}")
     try:
         return _PARSERS[kind](line)
@@ -138,84 +152,118 @@ def parse(line: Mapping[str, Any]) -> Operation:
         raise TraceError(f"malformed {kind}: {type(error).__name__}: {error}") from error
 
 
-def state_batches(batches: Iterable[Any]) -> list[StateBatch]:
+def state_batches(batches: object) -> list[StateBatch]:
     """Return state batches of a trace, given as objects or as lists."""
-    return [
-        (int(b["first"]), int(b["last"]), int(b["state"]), int(b["delivery_count"]))
-        if isinstance(b, Mapping)
-        else (int(b[0]), int(b[1]), int(b[2]), int(b[3]))
-        for b in batches
-    ]
+    found = []
+    for batch in _list(batches):
+        if isinstance(batch, Mapping):
+            fields = [batch["first"], batch["last"], batch["state"], batch["delivery_count"]]
+        else:
+            fields = list(_list(batch))
+        first, last, state, count = map(integer, fields[:4])
+        found.append((first, last, state, count))
+    return found
 
 
-def _init(line: Mapping[str, Any]) -> Init:
+def integer(value: object) -> int:
+    """Return a number of a trace; raise TypeError if it is none."""
+    if not isinstance(value, int | float | str):
+        raise TypeError(f"{value!r} is not a number")
+    return int(value)
+
+
+def _list(value: object) -> Sequence[object]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise TypeError(f"{value!r} is not a list")
+    return value
+
+
+def _pair(value: object) -> tuple[int, int]:
+    first, last = map(integer, _list(value))
+    return first, last
+
+
+def _init(line: Line) -> Init:
     return Init(
-        int(line.get("start_offset", 0)),
+        integer(line.get("start_offset", 0)),
         state_batches(line.get("state_batches", ())),
-        int(line.get("max_delivery_count", 5)),
-        int(line.get("max_inflight", 2000)),
-        int(line.get("lock_ms", 30000)),
+        integer(line.get("max_delivery_count", 5)),
+        integer(line.get("max_inflight", 2000)),
+        integer(line.get("lock_ms", 30000)),
         bool(line.get("renew_enabled", True)),
         bool(line.get("dead_letters", False)),
     )
 
 
-def _acquire(line: Mapping[str, Any]) -> Acquire:
+def _acquire(line: Line) -> Acquire:
     mode = line.get("mode", "batch_optimized")
     if mode not in ("batch_optimized", "record_limit"):
         raise ValueError(f"mode is batch_optimized or record_limit, not {mode!r}")
-    fetch_offset = int(line.get("fetch_offset", -1))
+    fetch_offset = integer(line.get("fetch_offset", -1))
     return Acquire(
         str(line["member"]),
-        [(int(first), int(last)) for first, last in line["batches"]],
+        [_pair(batch) for batch in _list(line["batches"])],
         fetch_offset if fetch_offset >= 0 else None,
-        int(line.get("max_fetch_records", 500)),
-        int(line.get("batch_size", 500)),
+        integer(line.get("max_fetch_records", 500)),
+        integer(line.get("batch_size", 500)),
         mode == "record_limit",
     )
 
 
-def _acknowledge(line: Mapping[str, Any]) -> Acknowledge:
-    return Acknowledge(
-        str(line["member"]),
-        [(int(b["first"]), int(b["last"]), bytes(t & 0xFF for t in b["types"])) for b in line["batches"]],
+def _acknowledge(line: Line) -> Acknowledge:
+    batches = []
+    for batch in _list(line["batches"]):
+        if not isinstance(batch, Mapping):
+            raise TypeError(f"{batch!r} is not an object")
+        types = bytes(integer(each) & 0xFF for each in _list(batch["types"]))
+        batches.append((integer(batch["first"]), integer(batch["last"]), types))
+    return Acknowledge(str(line["member"]), batches)
+
+
+def _configure(line: Line) -> Configure:
+    def limit(name: str) -> int | None:
+        return integer(line[name]) if name in line else None
+
+    def switch(name: str) -> bool | None:
+        return bool(line[name]) if name in line else None
+
+    return Configure(
+        limit("max_delivery_count"),
+        limit("max_inflight"),
+        limit("lock_ms"),
+        switch("renew_enabled"),
+        switch("dead_letters"),
     )
 
 
-def _configure(line: Mapping[str, Any]) -> Configure:
-    limits = {
-        name: int(line[name]) for name in ("max_delivery_count", "max_inflight", "lock_ms") if name in line
-    }
-    switches = {name: bool(line[name]) for name in ("renew_enabled", "dead_letters") if name in line}
-    return Configure({**limits, **switches})
-
-
-def _configure_writes(line: Mapping[str, Any]) -> ConfigureWrites:
+def _configure_writes(line: Line) -> ConfigureWrites:
     return ConfigureWrites(
-        bool(line.get("hold", False)), int(line.get("fail_next", 0)), int(line.get("error_code", -1))
+        bool(line.get("hold", False)),
+        integer(line.get("fail_next", 0)),
+        integer(line.get("error_code", -1)),
     )
 
 
-def _complete(line: Mapping[str, Any]) -> Complete:
-    return Complete(int(line["n"]) if "n" in line else None, int(line.get("error_code", 0)))
+def _complete(line: Line) -> Complete:
+    return Complete(integer(line["n"]) if "n" in line else None, integer(line.get("error_code", 0)))
 
 
-def _advance(line: Mapping[str, Any]) -> Advance:
-    kept = tuple(str(member) for member in line.get("keep", ()))
-    return Advance(int(line["ms"]), kept, int(line.get("keep_ms", _KEPT_MS)))
+def _advance(line: Line) -> Advance:
+    kept = tuple(str(member) for member in _list(line.get("keep", ())))
+    return Advance(integer(line["ms"]), kept, integer(line.get("keep_ms", _KEPT_MS)))
 
 
-_PARSERS: dict[Any, Callable[[Mapping[str, Any]], Operation]] = {
+_PARSERS: dict[str, Callable[[Line], Operation]] = {
     "init": _init,
     "acquire": _acquire,
     "ack": _acknowledge,
     "release": lambda line: Release(str(line["member"])),
     "advance": _advance,
-    "lso": lambda line: MoveLogStart(int(line["offset"])),
-    "archive": lambda line: Archive(int(line["first"]), int(line["last"])),
+    "lso": lambda line: MoveLogStart(integer(line["offset"])),
+    "archive": lambda line: Archive(integer(line["first"]), integer(line["last"])),
     "configure": _configure,
     "writes": _configure_writes,
     "complete": _complete,
-    "letters": lambda line: Letters(int(line["n"]) if "n" in line else None),
+    "letters": lambda line: Letters(integer(line["n"]) if "n" in line else None),
     "reload": lambda line: Reload(),
 }
