@@ -69,10 +69,9 @@ class Keda:
 
     def changes(self, **metadata: str) -> Any:
         path = f"/{messages.SERVICE}/StreamIsActive"
-        call = self._channel.unary_stream(
-            path, messages.ScaledObjectRef.SerializeToString, messages.IsActiveResponse.FromString
-        )
-        return call(self.reference(**metadata), timeout=120)
+        reference, answer = self.reference(**metadata), messages.IsActiveResponse
+        call = self._channel.unary_stream(path, type(reference).SerializeToString, answer.FromString)
+        return call(reference, timeout=120)
 
 
 def test_the_four_calls_of_keda(broker: Broker, topic: str, group: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -38,7 +39,7 @@ _FIELDS: dict[str, tuple[tuple[int, str, int, int, str], ...]] = {
 """Per field: number, name, type, label, message type."""
 
 
-def _declare() -> Any:
+def _declare() -> descriptor_pool.DescriptorPool:
     file = descriptor_pb2.FileDescriptorProto(name="externalscaler.proto", package=_PACKAGE, syntax="proto3")
     for name, fields in _FIELDS.items():
         message = file.message_type.add(name=name)
@@ -59,12 +60,43 @@ def _declare() -> Any:
 _POOL = _declare()
 
 
-def _message(name: str) -> Any:
-    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+Message_co = TypeVar("Message_co", covariant=True)
 
 
-ScaledObjectRef: Any = _message("ScaledObjectRef")
-IsActiveResponse: Any = _message("IsActiveResponse")
-GetMetricSpecResponse: Any = _message("GetMetricSpecResponse")
-GetMetricsRequest: Any = _message("GetMetricsRequest")
-GetMetricsResponse: Any = _message("GetMetricsResponse")
+class ScaledObject(Protocol):
+    """A scaled object and its trigger, as in a `ScaledObjectRef`."""
+
+    name: str
+    namespace: str
+    scalerMetadata: Mapping[str, str]
+
+
+class MetricsRequest(Protocol):
+    """A `GetMetricsRequest`."""
+
+    scaledObjectRef: ScaledObject
+    metricName: str
+
+
+class Response(Protocol):
+    """A response of the service."""
+
+    def SerializeToString(self) -> bytes: ...
+
+
+class MessageClass(Protocol[Message_co]):
+    """A class of messages."""
+
+    def __call__(self, **fields: object) -> Message_co: ...
+    def FromString(self, data: bytes) -> Message_co: ...
+
+
+_CLASSES = {
+    name: message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+    for name in _FIELDS
+}
+ScaledObjectRef: MessageClass[ScaledObject] = _CLASSES["ScaledObjectRef"]
+IsActiveResponse: MessageClass[Response] = _CLASSES["IsActiveResponse"]
+GetMetricSpecResponse: MessageClass[Response] = _CLASSES["GetMetricSpecResponse"]
+GetMetricsRequest: MessageClass[MetricsRequest] = _CLASSES["GetMetricsRequest"]
+GetMetricsResponse: MessageClass[Response] = _CLASSES["GetMetricsResponse"]

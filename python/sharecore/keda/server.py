@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 import grpc
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.keda import messages
+from sharecore.keda.messages import MessageClass, MetricsRequest, Response, ScaledObject
 from sharecore.keda.scaler import Scaler, Trigger, TriggerError
 from sharecore.logs import once_a_minute
 
@@ -24,6 +25,14 @@ _REFUSED = {
 }
 _CALLS_MAX = 1_000
 Value = TypeVar("Value")
+Request = TypeVar("Request")
+
+
+class Context(Protocol):
+    """The call that a handler answers."""
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
+        """End the call with an error."""
 
 
 class ExternalScaler:
@@ -39,13 +48,13 @@ class ExternalScaler:
         self._interval_s = interval_s
         self._failures = once_a_minute()
 
-    async def is_active(self, request: Any, context: Any) -> Any:
+    async def is_active(self, request: ScaledObject, context: Context) -> Response:
         """Return whether the group has records, so that KEDA scales from zero."""
         trigger = await self._trigger(request, context)
         active = await self._answer(self._scaler.is_active, trigger, context)
         return messages.IsActiveResponse(result=active)
 
-    async def stream_is_active(self, request: Any, context: Any) -> AsyncIterator[Any]:
+    async def stream_is_active(self, request: ScaledObject, context: Context) -> AsyncIterator[Response]:
         """Send the current state, then every change of it."""
         trigger = await self._trigger(request, context)
         told: bool | None = None
@@ -61,7 +70,7 @@ class ExternalScaler:
                     yield messages.IsActiveResponse(result=active)
             await asyncio.sleep(self._interval_s)
 
-    async def metric_spec(self, request: Any, context: Any) -> Any:
+    async def metric_spec(self, request: ScaledObject, context: Context) -> Response:
         """Return the metric of a trigger with its target: records per worker."""
         trigger = await self._trigger(request, context)
         spec = {
@@ -71,7 +80,7 @@ class ExternalScaler:
         }
         return messages.GetMetricSpecResponse(metricSpecs=[spec])
 
-    async def metrics(self, request: Any, context: Any) -> Any:
+    async def metrics(self, request: MetricsRequest, context: Context) -> Response:
         """Return the number of records for which KEDA scales."""
         trigger = await self._trigger(request.scaledObjectRef, context)
         records = await self._answer(self._scaler.records, trigger, context)
@@ -82,7 +91,7 @@ class ExternalScaler:
         }
         return messages.GetMetricsResponse(metricValues=[value])
 
-    async def _trigger(self, request: Any, context: Any) -> Trigger:
+    async def _trigger(self, request: ScaledObject, context: Context) -> Trigger:
         try:
             return Trigger.read(dict(request.scalerMetadata))
         except TriggerError as error:
@@ -90,10 +99,9 @@ class ExternalScaler:
             if self._failures.allows(where):
                 log.warning("ScaledObject %s: %s", where, error)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            raise
 
     async def _answer(
-        self, ask: Callable[[Trigger], Awaitable[Value]], trigger: Trigger, context: Any
+        self, ask: Callable[[Trigger], Awaitable[Value]], trigger: Trigger, context: Context
     ) -> Value:
         try:
             return await ask(trigger)
@@ -102,35 +110,40 @@ class ExternalScaler:
             refused = isinstance(error, KafkaError) and error.code in _REFUSED
             status = grpc.StatusCode.PERMISSION_DENIED if refused else grpc.StatusCode.UNAVAILABLE
             await context.abort(status, str(error))
-            raise
 
     def _note(self, trigger: Trigger, error: Exception) -> None:
         if self._failures.allows(trigger.group):
             log.warning("group %s: %s", trigger.group, error)
 
-    def handlers(self) -> Any:
+    def handlers(self) -> grpc.GenericRpcHandler:
         """Return the gRPC handlers of the service."""
 
-        def one(call: Any, request: Any, answer: Any) -> Any:
-            return grpc.unary_unary_rpc_method_handler(call, request.FromString, answer.SerializeToString)
+        def one(
+            call: Callable[[Request, Context], Awaitable[Response]], request: MessageClass[Request]
+        ) -> grpc.RpcMethodHandler:
+            return grpc.unary_unary_rpc_method_handler(call, request.FromString, _serialize)
 
         reference = messages.ScaledObjectRef
         return grpc.method_handlers_generic_handler(
             messages.SERVICE,
             {
-                "IsActive": one(self.is_active, reference, messages.IsActiveResponse),
+                "IsActive": one(self.is_active, reference),
                 "StreamIsActive": grpc.unary_stream_rpc_method_handler(
-                    self.stream_is_active, reference.FromString, messages.IsActiveResponse.SerializeToString
+                    self.stream_is_active, reference.FromString, _serialize
                 ),
-                "GetMetricSpec": one(self.metric_spec, reference, messages.GetMetricSpecResponse),
-                "GetMetrics": one(self.metrics, messages.GetMetricsRequest, messages.GetMetricsResponse),
+                "GetMetricSpec": one(self.metric_spec, reference),
+                "GetMetrics": one(self.metrics, messages.GetMetricsRequest),
             },
         )
 
 
+def _serialize(response: Response) -> bytes:
+    return response.SerializeToString()
+
+
 async def start(
     scaler: ExternalScaler, address: str, certificate: tuple[bytes, bytes] | None = None
-) -> tuple[Any, int]:
+) -> tuple[grpc.aio.Server, int]:
     """Start the server; return it with its port.
 
     Args:
