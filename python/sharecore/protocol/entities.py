@@ -11,12 +11,12 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.machinery import PathFinder
 from types import CodeType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import kio.schema
 
@@ -27,17 +27,33 @@ _CLASS_VARIABLE = "__"
 """What names begin with that are no fields'."""
 
 
-def entity(module: str, name: str) -> Any:
+class _Header(Protocol):
+    __version__: int
+
+
+@runtime_checkable
+class Entity(Protocol):
+    """A class of kio's: a message, or a part of one."""
+
+    __name__: str
+    __version__: int
+    __flexible__: bool
+    __annotations__: dict[str, object]
+    __header_schema__: _Header
+
+
+def entity(module: str, name: str) -> Entity:
     """Return a class of one of kio's modules, which is read anew each time.
 
     Args:
         module: its whole name, of three parts below `kio.schema`.
         name: the class.
     """
-    return getattr(_run(module), name)
+    found: Entity = getattr(_run(module), name)
+    return found
 
 
-def fields_of(entity: Any) -> Iterator[dataclasses.Field[object]]:
+def fields_of(entity: Entity) -> Iterator[dataclasses.Field[object]]:
     """Yield the fields of such a class, in their order, each with its name and type."""
     for name, annotation in entity.__annotations__.items():
         if not name.startswith(_CLASS_VARIABLE):
@@ -74,10 +90,16 @@ def _code(module: str) -> CodeType:
     return code
 
 
-def _import(name: str, *rest: Any) -> object:
+def _import(
+    name: str,
+    names: Mapping[str, object] | None = None,
+    local: Mapping[str, object] | None = None,
+    wanted: Sequence[str] = (),
+    level: int = 0,
+) -> object:
     if name in _STAND_INS:
         return _STAND_INS[name]
-    return _shared(name) if name.startswith("kio.schema.") else __import__(name, *rest)
+    return _shared(name) if name.startswith("kio.schema.") else __import__(name, names, local, wanted, level)
 
 
 class _Duration(timedelta):
@@ -87,9 +109,10 @@ class _Duration(timedelta):
 
 
 class _Primitives(SimpleNamespace):
-    def __getattr__(self, name: str) -> Any:
-        """One that came with a later kio."""
-        return getattr(importlib.import_module(_PRIMITIVES), name)
+    def __getattr__(self, name: str) -> object:
+        """Return one that came with a later kio."""
+        found: object = getattr(importlib.import_module(_PRIMITIVES), name)
+        return found
 
 
 _PRIMITIVES = "kio.static.primitive"

@@ -8,16 +8,17 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, Field, dataclass, replace
 from dataclasses import field as dataclass_field
+from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from kio.schema import index as kio_index
 from kio.static.constants import EntityType
 
 from sharecore.protocol.apis import ApiKey
-from sharecore.protocol.entities import entity, fields_of
+from sharecore.protocol.entities import Entity, entity, fields_of
 
 FIXED_FORMAT = {
     "int8": "b",
@@ -203,7 +204,7 @@ def unknown_names(message: Mapping[str, object] | tuple[object, ...], struct: St
                 yield from (f"{name}.{inner}" for inner in unknown_names(item, field.struct))
 
 
-def _struct(described: Any) -> Struct:
+def _struct(described: Entity) -> Struct:
     return Struct(
         name=described.__name__,
         version=int(described.__version__),
@@ -212,7 +213,7 @@ def _struct(described: Any) -> Struct:
     )
 
 
-def _field(field: Any) -> FieldSpec:
+def _field(field: Field[object]) -> FieldSpec:
     inner, nullable = _without_none(field.type)
     array = typing.get_origin(inner) is tuple
     if array:
@@ -224,11 +225,11 @@ def _field(field: Any) -> FieldSpec:
     return FieldSpec(
         name=name,
         kind=kind,
-        struct=_struct(inner) if kind == "struct" else None,
+        struct=_struct(inner) if isinstance(inner, Entity) else None,
         array=array,
         nullable=nullable and (array or kind not in FIXED_FORMAT),
         tag=field.metadata.get("tag"),
-        default=_default(field, kind, array=array),
+        default=_default(field.default, kind, array=array),
     )
 
 
@@ -241,32 +242,31 @@ def _at(struct: Struct, version: int) -> Struct:
     return replace(struct, version=version, fields=tuple(fields))
 
 
-def _without_none(annotation: Any) -> tuple[Any, bool]:
+def _without_none(annotation: object) -> tuple[object, bool]:
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         inner = [arg for arg in typing.get_args(annotation) if arg is not types.NoneType]
         return inner[0], len(inner) < len(typing.get_args(annotation))
     return annotation, False
 
 
-def _default(field: Any, kind: str, *, array: bool) -> Any:
+def _default(default: object, kind: str, *, array: bool) -> object:
     # as decoded: an array of int8 is bytes
     empty = b"" if kind == "int8" else ()
-    if field.default is not MISSING:
-        if field.default is None and kind in FIXED_FORMAT and kind != "uuid":
-            return -1
-        if array or kind == "struct" or field.default is None:
-            return empty if array and field.default is not None else None
-        if kind.startswith("timedelta"):
-            return round(field.default.total_seconds() * 1000)
-        if kind.startswith("datetime"):
-            return round(field.default.timestamp() * 1000)
-        if kind == "string":
-            return str(field.default)
-        if kind in ("bytes", "records"):
-            return bytes(field.default)
-        if kind == "bool":
-            return bool(field.default)
-        return field.default if kind in ("uuid", "float64") else int(field.default)
-    if array:
-        return empty
-    return _IMPLICIT_DEFAULT.get(kind, None if kind == "struct" else 0)
+    if default is MISSING:
+        return empty if array else _IMPLICIT_DEFAULT.get(kind, None if kind == "struct" else 0)
+    if default is None:
+        return -1 if kind in FIXED_FORMAT and kind != "uuid" else None
+    if array or kind == "struct":
+        return empty if array else None
+    match default:
+        case timedelta():
+            return round(default.total_seconds() * 1000)
+        case datetime():
+            return round(default.timestamp() * 1000)
+        case str() if kind == "string":
+            return str(default)
+        case bool():
+            return default
+        case int() if kind not in ("uuid", "float64"):
+            return int(default)
+    return default
