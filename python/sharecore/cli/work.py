@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -99,14 +99,14 @@ def work(
             raise UsageFailed(f"--log-format {log_format}: unknown; allowed: text, json")
         set_up_logging(log_level, JsonFields() if log_format == "json" else None)
         found = load(target)
-        given = {
-            "create_topics": create_topics,
-            "from_beginning": from_beginning,
-            "max_deliveries": max_deliveries,
-            "dead_letters": dead_letters,
-        }
-        wanted: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        found.needs = replace(found.needs, **wanted)
+        needs = found.needs
+        found.needs = replace(
+            needs,
+            create_topics=needs.create_topics if create_topics is None else create_topics,
+            from_beginning=needs.from_beginning if from_beginning is None else from_beginning,
+            max_deliveries=needs.max_deliveries if max_deliveries is None else max_deliveries,
+            dead_letters=needs.dead_letters if dead_letters is None else dead_letters,
+        )
         found.health_port = found.health_port if health_port is None else health_port
         found.health_host = found.health_host if health_host is None else health_host
         config: dict[str, object] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -28,7 +28,7 @@ _SETTINGS: dict[str, object] = {
 _ENABLED = "errors.deadletterqueue.group.enable"
 
 
-def open_consumer(settings: Mapping[str, Any]) -> Consumer:
+def open_consumer(settings: Mapping[str, object]) -> Consumer:
     """Return a consumer that is given its partitions by hand; for `with`, as its threads must not outlive
     it.
     """
@@ -37,7 +37,7 @@ def open_consumer(settings: Mapping[str, Any]) -> Consumer:
     return Consumer({**settings, **_SETTINGS})
 
 
-def dead_letter_topics(settings: Mapping[str, Any], seconds: float = SECONDS) -> list[str]:
+def dead_letter_topics(settings: Mapping[str, object], seconds: float = SECONDS) -> list[str]:
     """Names of the topics that share groups may have their letters in; those that this client may not ask
     about are told on stderr.
 
@@ -48,7 +48,8 @@ def dead_letter_topics(settings: Mapping[str, Any], seconds: float = SECONDS) ->
     from confluent_kafka.admin import AdminClient, ConfigResource
 
     found, hidden = [], []
-    with AdminClient(dict(settings)) as admin:
+    # its types lack callbacks, such as oauth_cb
+    with AdminClient(dict(settings)) as admin:  # type: ignore[arg-type]
         names = [name for name in admin.list_topics(timeout=seconds).topics if not name.startswith("__")]
         if not names:
             return []
