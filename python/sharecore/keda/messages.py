@@ -81,14 +81,18 @@ class MetricsRequest(Protocol):
 class Response(Protocol):
     """A response of the service."""
 
-    def SerializeToString(self) -> bytes: ...
+    def SerializeToString(self) -> bytes:
+        """Encode it."""
 
 
 class MessageClass(Protocol[Message_co]):
     """A class of messages."""
 
-    def __call__(self, **fields: object) -> Message_co: ...
-    def FromString(self, data: bytes) -> Message_co: ...
+    def __call__(self, **fields: object) -> Message_co:
+        """Make a message."""
+
+    def FromString(self, data: bytes) -> Message_co:
+        """Decode a message."""
 
 
 _CLASSES = {
