@@ -50,4 +50,6 @@ def test_any_only_goes_down() -> None:
     found: Counter[str] = Counter()
     for path in PACKAGE.rglob("*.py"):
         found[path.relative_to(PACKAGE).parts[0].removesuffix(".py")] += uses(path)
-    assert {room: times for room, times in found.items() if times > MOST.get(room, 0)} == {}, "name the type"
+    assert {package: times for package, times in found.items() if times > MOST.get(package, 0)} == {}, (
+        "name the type"
+    )

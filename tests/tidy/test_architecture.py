@@ -20,7 +20,7 @@ EVERYWHERE = {"errors"}
 
 @cache
 def table() -> dict[str, set[str]]:
-    """By room, what the page says it imports."""
+    """By package, what the page says it imports."""
     found: dict[str, set[str]] = {}
     for names, imports in re.findall(r"^\| (`sharecore\.[^|]*) \| [^|]* \| ([^|]*) \|$", PAGE, re.MULTILINE):
         for name in re.findall(r"`(?:sharecore\.)?(\w+)`", names):
@@ -28,10 +28,10 @@ def table() -> dict[str, set[str]]:
     return found
 
 
-def imported(room: str) -> set[str]:
-    path = PACKAGE / room
+def imported(package: str) -> set[str]:
+    path = PACKAGE / package
     files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
-    return {name for file in files for name in _imports(nodes(file))} - {room} - EVERYWHERE
+    return {name for file in files for name in _imports(nodes(file))} - {package} - EVERYWHERE
 
 
 def _imports(found: Iterable[ast.AST]) -> Iterator[str]:
@@ -42,16 +42,16 @@ def _imports(found: Iterable[ast.AST]) -> Iterator[str]:
             yield (node.module or "").split(".")[1]
 
 
-def test_every_room_is_in_the_table() -> None:
-    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert rooms <= table().keys()
+def test_every_package_is_in_the_table() -> None:
+    packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert packages <= table().keys()
     for name in table():
         assert (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists(), name
 
 
-@pytest.mark.parametrize("room", sorted(table().keys() - {"broker"}))
-def test_a_room_imports_what_the_table_says(room: str) -> None:
-    assert sorted(imported(room)) == sorted(table()[room] - EVERYWHERE), "docs/architecture.md, Modules"
+@pytest.mark.parametrize("package", sorted(table().keys() - {"broker"}))
+def test_a_package_imports_what_the_table_says(package: str) -> None:
+    assert sorted(imported(package)) == sorted(table()[package] - EVERYWHERE), "docs/architecture.md, Modules"
 
 
 def crates() -> dict[str, set[str]]:
@@ -71,10 +71,10 @@ def test_the_table_has_every_crate_with_its_dependencies() -> None:
     assert shown == crates(), "docs/architecture.md, Modules"
 
 
-@pytest.mark.parametrize("room", ["broker", "tier", "client", "coordinator"])
-def test_the_table_names_the_packages_of_a_large_room(room: str) -> None:
-    (row,) = re.findall(rf"^\| `sharecore\.{room}` \| ([^|]*) \|", PAGE, re.MULTILINE)
-    packages = {path.parent.name for path in (PACKAGE / room).glob("*/__init__.py")}
+@pytest.mark.parametrize("package", ["broker", "tier", "client", "coordinator"])
+def test_the_table_names_the_packages_of_a_large_package(package: str) -> None:
+    (row,) = re.findall(rf"^\| `sharecore\.{package}` \| ([^|]*) \|", PAGE, re.MULTILINE)
+    packages = {path.parent.name for path in (PACKAGE / package).glob("*/__init__.py")}
     assert {name for name in packages if f"`{name}/`" not in row} == set()
 
 

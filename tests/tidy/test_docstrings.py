@@ -58,6 +58,6 @@ def test_every_docstring_begins_with_an_imperative() -> None:
 def test_missing_docstrings_only_go_down() -> None:
     paths = [Path(line.partition(":")[0]) for line in found("D101,D102,D103")]
     missing = Counter(path.parts[2].removesuffix(".py") for path in paths if path.suffix == ".py")
-    assert {room: times for room, times in missing.items() if times > MISSING.get(room, 0)} == {}, (
+    assert {package: times for package, times in missing.items() if times > MISSING.get(package, 0)} == {}, (
         "describe it"
     )

@@ -139,7 +139,7 @@ class OffsetCommits:
             if not request.commits:
                 done(None)
                 return
-            self._registry.take_room(request.group_id, 0)
+            self._registry.reserve_memory(request.group_id, 0)
             group = self._classic.create(request.group_id)
             self._new.add(request.group_id)
         self._committing(group).check_commit(

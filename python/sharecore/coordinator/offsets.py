@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from sharecore.coordinator.memory_room import MemoryRoom
+from sharecore.coordinator.memory_limit import MemoryLimit
 from sharecore.coordinator.offset_records import (
     LEGACY_OFFSET_COMMIT,
     NO_TIME,
@@ -60,7 +60,7 @@ class Offsets:
 
     def __init__(self, records: CoordinatorRuntime, bytes_max: int = OFFSETS_BYTES_MAX) -> None:
         self._records = records
-        self._room = MemoryRoom(
+        self._memory = MemoryLimit(
             "sharecore.group.offsets.bytes.max",
             bytes_max,
             self._memory_bytes,
@@ -89,7 +89,7 @@ class Offsets:
             _size(commit) - (_size(known[at]) if at in known else 0) for at, commit in commits.items()
         )
         if added > 0:
-            self._room.take(added)
+            self._memory.take(added)
         records = [
             (encode_offset_key(group_id, partition), encode_offset(value))
             for partition, value in commits.items()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from sharecore.coordinator.memory_room import MemoryRoom
+from sharecore.coordinator.memory_limit import MemoryLimit
 from sharecore.errors import ErrorCode, KafkaError
 
 GROUPS_BYTES_MAX = 256 << 20
@@ -55,14 +55,14 @@ class GroupRegistry:
 
     Args:
         bytes_max: memory limit of groups and members (`sharecore.groups.bytes.max`).
-        monotonic_ms: the time for `MemoryRoom`.
+        monotonic_ms: the time for `MemoryLimit`.
     """
 
     def __init__(
         self, bytes_max: int = GROUPS_BYTES_MAX, monotonic_ms: Callable[[], int] | None = None
     ) -> None:
         self._groups: dict[str, Group] = {}
-        self._room = MemoryRoom(
+        self._memory = MemoryLimit(
             "sharecore.groups.bytes.max",
             bytes_max,
             lambda: sum(group.memory_bytes for group in self._groups.values()),
@@ -93,7 +93,7 @@ class GroupRegistry:
         wanted = kind.type.value.lower()
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {wanted} group.")
 
-    def take_room(self, group_id: str, bytes_: int) -> None:
+    def reserve_memory(self, group_id: str, bytes_: int) -> None:
         """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if an addition to a group exceeds the memory limit.
 
         Args:
@@ -103,7 +103,7 @@ class GroupRegistry:
         if group_id not in self._groups:
             bytes_ += GROUP_BYTES + len(group_id)
         if bytes_ > 0:
-            self._room.take(bytes_)
+            self._memory.take(bytes_)
 
     def add(self, group: Group) -> None:
         """Register a group, replacing any group of the same name."""

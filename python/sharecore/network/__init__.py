@@ -7,9 +7,8 @@ from sharecore.network.connection import Answer, Connection
 from sharecore.network.disconnect import Disconnect
 from sharecore.network.held import HeldSockets
 from sharecore.network.limits import Limits, ListenerLimits
-from sharecore.network.loop import loop_factory
 from sharecore.network.peer import Peer
-from sharecore.network.server import Server
+from sharecore.network.server import Server, loop_factory
 
 __all__ = [
     "Answer",

@@ -261,3 +261,16 @@ def _stranger_bytes(request_bytes_max: int) -> int:
     """Return the budget of unauthenticated clients: a sixteenth of the request memory, or a minimum."""
     share = max(request_bytes_max // _STRANGER_SHARE, _STRANGER_BYTES_MIN)
     return share if request_bytes_max >= 0 else _STRANGER_BYTES_MIN
+
+
+log = logging.getLogger("sharecore.network")
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return the event-loop factory: uvloop's if installed, else asyncio's, which is slower."""
+    try:
+        import uvloop
+    except ImportError:
+        log.info("uvloop is not installed: using asyncio's slower event loop")
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

@@ -7,12 +7,10 @@ deadlines), so that the two can be compared. It is used only on request, never a
 from __future__ import annotations
 
 from sharecore.reference.admitting import AdmittingPartition
-from sharecore.reference.combine import combine
 from sharecore.reference.keyed import KeyedPartition
 from sharecore.reference.managed import ManagedPartition
 from sharecore.reference.partition import Partition
-from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE
-from sharecore.reference.write import Write
+from sharecore.reference.record import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, Write, combine
 
 __all__ = [
     "ACKNOWLEDGED",

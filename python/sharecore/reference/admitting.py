@@ -8,8 +8,7 @@ from typing import Any, Protocol
 from sharecore.reference.acquire import cut
 from sharecore.reference.managed import ManagedPartition
 from sharecore.reference.managed import Rules as BackoffRules
-from sharecore.reference.record import ARCHIVED, ARCHIVING, AVAILABLE, Batch, Record, StateBatch
-from sharecore.reference.write import Write
+from sharecore.reference.record import ARCHIVED, ARCHIVING, AVAILABLE, Batch, Record, StateBatch, Write
 
 Entry = tuple[int, int | None, int | None, int]
 """A record's offset, delivery time, expiry, and key digest or 0."""

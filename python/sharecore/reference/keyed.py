@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sharecore.reference.admitting import AdmittingPartition, Entry, Rules
-from sharecore.reference.record import ACQUIRED, AVAILABLE, Record, StateBatch
-from sharecore.reference.write import Write
+from sharecore.reference.record import ACQUIRED, AVAILABLE, Record, StateBatch, Write
 
 
 class KeyedPartition(AdmittingPartition):

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from sharecore.reference.partition import Partition
-from sharecore.reference.record import AVAILABLE, Record, StateBatch
-from sharecore.reference.write import Write
+from sharecore.reference.record import AVAILABLE, Record, StateBatch, Write
 
 
 class Rules(Protocol):

@@ -19,9 +19,9 @@ from sharecore.reference.record import (
     AVAILABLE,
     Record,
     StateBatch,
+    Write,
 )
 from sharecore.reference.window import Window
-from sharecore.reference.write import Write
 
 
 @dataclass(frozen=True, slots=True)

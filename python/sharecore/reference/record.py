@@ -124,3 +124,43 @@ def coalesce(batches: Iterable[StateBatch]) -> list[StateBatch]:
         else:
             joined.append((first, last, state, count))
     return joined
+
+
+def combine(
+    existing: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int = -1
+) -> list[StateBatch]:
+    """Return the state after a write: per offset, the highest delivery count wins, then the highest state.
+
+    Args:
+        existing: (first, last, state, delivery_count) as stored; may overlap.
+        new: the same form, newly written.
+        start_offset: offsets below it are dropped; -1 keeps them.
+
+    Returns:
+        Batches sorted by offset, neighbors with equal state and count merged.
+    """
+    winners: dict[int, tuple[int, int]] = {}
+    for first, last, state, count in [*existing, *new]:
+        for offset in range(max(first, start_offset), last + 1):
+            winners[offset] = max(winners.get(offset, (-1, -1)), (count, state))
+    return coalesce((o, o, winners[o][1], winners[o][0]) for o in sorted(winners))
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write for the persister; ends with the partition's `commit` or `rollback`.
+
+    Attributes:
+        id: identifies the write in `commit` and `rollback`; increases within a partition.
+        start_offset: the start offset before the operation.
+        delivery_complete_count: terminal records from the start offset, including this write (KIP-1226).
+    """
+
+    id: int
+    start_offset: int
+    delivery_complete_count: int
+    state_batches: tuple[StateBatch, ...]
+
+    def batches(self) -> list[StateBatch]:
+        """[(first, last, state, delivery_count)], sorted, neighbors with equal state merged."""
+        return list(self.state_batches)

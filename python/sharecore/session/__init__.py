@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sharecore._core import ShareSession, next_epoch
 from sharecore.session.cache import SharePartitionId, ShareSessionCache
-from sharecore.session.epochs import FINAL_EPOCH, INITIAL_EPOCH
 from sharecore.session.fetch import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
     NO_SESSION,
     FetchPartition,
     FetchSession,

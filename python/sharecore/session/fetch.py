@@ -10,6 +10,13 @@ from typing import Any, NamedTuple
 from sharecore._core import next_epoch
 from sharecore.errors import ErrorCode, KafkaError
 
+INITIAL_EPOCH = 0
+"""Epoch of a request that opens a session."""
+
+FINAL_EPOCH = -1
+"""Epoch of a request that closes a session."""
+
+
 NO_SESSION = 0
 _UNKNOWN = -1
 _PARTITION_BYTES = 600

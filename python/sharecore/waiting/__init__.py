@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from sharecore._core import Spans
-from sharecore.waiting.answers import promise, reply
-from sharecore.waiting.callbacks import Done, Gather, settle
 from sharecore.waiting.delayed import DelayedFetch
 from sharecore.waiting.fair_thread import FairThread
 from sharecore.waiting.hosts import HostAddresses
-from sharecore.waiting.later import Later, outcome
+from sharecore.waiting.later import Done, Gather, Later, outcome, promise, reply, settle
 from sharecore.waiting.movable import MovableTime
 from sharecore.waiting.periodic import Periodic, PeriodicLook
 from sharecore.waiting.threads import Blocked, BlockingWork

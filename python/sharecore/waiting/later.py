@@ -1,4 +1,4 @@
-"""An answer that is not known yet."""
+"""Answers that are not known yet, and their callbacks, which cost less than tasks and futures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import Protocol, TypeVar
 
-from sharecore._core import Later
+from sharecore._core import Gather, Later, settle
+from sharecore.errors import KafkaError
 
-__all__ = ["Later", "awaited", "outcome"]
+__all__ = ["Done", "Gather", "Later", "awaited", "outcome", "promise", "reply", "settle"]
 
+Name = TypeVar("Name")
+Value = TypeVar("Value")
 Answer = TypeVar("Answer")
 Answer_co = TypeVar("Answer_co", covariant=True)
+Done = Callable[[KafkaError | None], None]
+"""Called once: with None when an operation is durable, else with an error."""
 
 
 class Pending(Protocol[Answer_co]):
@@ -39,3 +44,32 @@ async def outcome(answer: Awaitable[Answer]) -> Answer:
         if isinstance(answer, Later):
             answer.cancel()
         raise
+
+
+def reply(gather: Gather[Name], answer: Callable[[], Answer]) -> Answer | Later[Answer]:
+    """Return the answer once all operations have ended; immediately if they have.
+
+    Args:
+        answer: builds the answer, and may raise. It is not called if the client disconnects first.
+    """
+    return _later(gather, answer) if gather.pending else answer()
+
+
+def promise(
+    start: Callable[[Callable[[Value], None]], None], answer: Callable[[Value], Answer]
+) -> Later[Answer]:
+    """Return an answer that a callback will provide.
+
+    Args:
+        start: begins the work with the callback; its exceptions reach the caller.
+        answer: builds the answer from the callback's value.
+    """
+    gather: Gather[None] = Gather()
+    start(gather.part(None))
+    return _later(gather, lambda: answer(gather.outcomes[None]))
+
+
+def _later(gather: Gather[Name], answer: Callable[[], Answer]) -> Later[Answer]:
+    later: Later[Answer] = Later()
+    gather.promise(later, answer)
+    return later

@@ -9,8 +9,7 @@ from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from sharecore.errors import KafkaError
-from sharecore.waiting.callbacks import Gather
-from sharecore.waiting.later import Later, outcome
+from sharecore.waiting.later import Gather, Later, outcome
 
 Answer = TypeVar("Answer")
 Name = TypeVar("Name")

@@ -4,7 +4,7 @@ import pytest
 
 from sharecore.errors import ConfigError
 from sharecore.security.first_users import FirstUser, parse_add_scram
-from sharecore.security.jaas import parse_jaas
+from sharecore.security.plain import parse_jaas
 
 
 @pytest.mark.parametrize(

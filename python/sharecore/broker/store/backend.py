@@ -21,7 +21,6 @@ from sharecore.broker.store.bucket_watch import BucketWatch
 from sharecore.broker.store.cleaner import Cleaner
 from sharecore.broker.store.home_nodes import HomeCluster, HomeNodes, leader_epoch, next_leader_epoch
 from sharecore.broker.store.home_watch import LEASE_MS, HomeWatch, Lease, fenced_mark
-from sharecore.broker.store.internal_topics import ensure_internal_topics
 from sharecore.broker.store.isolation import UNHEARD_MS, Isolation
 from sharecore.broker.store.last_leases import LastLeases
 from sharecore.broker.store.retention import Retention
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from sharecore._core import BucketStatus, Standby
     from sharecore.broker.backend import Host
     from sharecore.metrics.exposition import Exposition
+
 
 logger = logging.getLogger("sharecore.broker")
 
@@ -374,3 +374,26 @@ def bucket_place(config: BrokerConfig) -> BucketPlace:
         config.sharecore_bucket_allow_http,
         config.sharecore_bucket_cache_bytes,
     )
+
+
+async def ensure_internal_topics(topics: Topics, config: BrokerConfig) -> None:
+    """Create missing internal topics, so that coordinators need not wait for them.
+
+    Raises:
+        KafkaError: KAFKA_STORAGE_ERROR.
+    """
+    wanted = {
+        "__consumer_offsets": (config.offsets_topic_num_partitions, {"cleanup.policy": "compact"}),
+        "__transaction_state": (
+            config.transaction_state_log_num_partitions,
+            {"cleanup.policy": "compact"},
+        ),
+        # snapshots make records redundant, and the coordinator deletes those itself
+        "__share_group_state": (
+            config.share_coordinator_state_topic_num_partitions,
+            {"cleanup.policy": "delete", "retention.ms": "-1"},
+        ),
+    }
+    for name, (partitions, settings) in wanted.items():
+        if topics.get(name) is None:
+            await topics.create(name, partitions, settings)

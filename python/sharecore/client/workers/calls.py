@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
+from queue import SimpleQueue
 
 from sharecore._core import Record
 from sharecore.client.fetching.lease import AcknowledgeType
@@ -13,7 +15,6 @@ from sharecore.client.workers.handlers import Handler, check_result, finish, is_
 from sharecore.client.workers.jobs import Job, State
 from sharecore.client.workers.mailbox import Mailbox
 from sharecore.client.workers.retry import Retry
-from sharecore.client.workers.threads import HandlerThreads
 
 Decode = Callable[[Record], Record]
 
@@ -136,3 +137,44 @@ class Calls:
         self._timed_out(
             job, TimeoutError(f"handler_timeout={limit} s has passed, and a thread cannot be stopped")
         )
+
+
+_Call = Callable[[], None]
+
+
+class HandlerThreads:
+    """Runs calls in up to `most` threads, each started when it is first needed.
+
+    concurrent.futures' pool is not used because Python waits for its threads at exit: a hanging one would
+    keep a worker's process alive forever.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._idle = threading.Semaphore(0)
+
+    def submit(self, call: _Call) -> None:
+        """Run a call in a thread; it must not raise.
+
+        Raises:
+            RuntimeError: no thread can be started; the call will not run.
+        """
+        if not self._idle.acquire(blocking=False) and len(self._threads) < self._most:
+            name = f"sharecore handler {len(self._threads)}"
+            thread = threading.Thread(target=self._serve, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        self._calls.put(call)
+
+    def close(self) -> None:
+        """End the threads, each after its current call."""
+        for _ in self._threads:
+            self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+            del call  # a job must not stay alive until the next one
+            self._idle.release()

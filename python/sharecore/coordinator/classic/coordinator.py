@@ -21,7 +21,7 @@ from sharecore.coordinator.classic.member import (
 from sharecore.coordinator.classic.rebalance import Rebalancer
 from sharecore.coordinator.classic.store import ClassicStore
 from sharecore.coordinator.consumer.group import ConsumerGroup
-from sharecore.coordinator.group_room import GROUP_BYTES_MAX
+from sharecore.coordinator.memory_limit import GROUP_BYTES_MAX
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
 from sharecore.coordinator_log.runtime import CoordinatorRuntime
 from sharecore.coordinator_log.topic_log import Record
@@ -248,7 +248,7 @@ class ClassicCoordinator:
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
         found = self._find(request.group_id) or ClassicGroup(request.group_id, 0)
         more = found.bytes_added(request.member_id, request.client_id, request.protocols)
-        self._registry.take_room(request.group_id, more)
+        self._registry.reserve_memory(request.group_id, more)
         group = self._group_to_join(request)
         if group is None:
             done(JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
@@ -411,7 +411,7 @@ class ClassicCoordinator:
         try:
             if size > bytes_max:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-            self._registry.take_room(group.group_id, size)
+            self._registry.reserve_memory(group.group_id, size)
         except KafkaError:
             # Apache Kafka's code for a group record that is too large for the log
             durable(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))

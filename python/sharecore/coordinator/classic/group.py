@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from sharecore.coordinator.classic.member import ClassicMember, JoinResult, Protocols, SyncResult
-from sharecore.coordinator.group_room import size_of
+from sharecore.coordinator.memory_limit import size_of
 from sharecore.coordinator.offset_records import Commits
 from sharecore.coordinator.registry import GROUP_BYTES, MEMBER_BYTES, GroupType
 from sharecore.errors import ErrorCode, KafkaError

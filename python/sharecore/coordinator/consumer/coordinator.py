@@ -25,8 +25,8 @@ from sharecore.coordinator.consumer.heartbeat import (
 )
 from sharecore.coordinator.consumer.interfaces import Apart, ConsumerLimits, SubscribableTopics, at_once
 from sharecore.coordinator.consumer.member import Assignment, ConsumerMember, MemberState, Partition
+from sharecore.coordinator.consumer.memory import reserve_memory
 from sharecore.coordinator.consumer.records import IGNORED, RECORDS, ConsumerRecord
-from sharecore.coordinator.consumer.room import take_room
 from sharecore.coordinator.expressions import is_quick, matches_of_each
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import Group, GroupRegistry, GroupType
@@ -124,7 +124,7 @@ class ConsumerCoordinator:
             self._leave(request, answered)
             return
         limit = self._limits(request.group_id).group_bytes_max
-        take_room(self._registry, self._topics, request, limit)
+        reserve_memory(self._registry, self._topics, request, limit)
         group = self._group(request)
         member, records = self._admit(group, request)
         before = set(member.assigned)

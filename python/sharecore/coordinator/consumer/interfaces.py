@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from sharecore.coordinator.group_room import GROUP_BYTES_MAX
+from sharecore.coordinator.memory_limit import GROUP_BYTES_MAX
 from sharecore.coordinator.topics import TopicView
 
 Found = TypeVar("Found")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
 
-from sharecore.coordinator.group_room import size_of
+from sharecore.coordinator.memory_limit import size_of
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.waiting import Deadline
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from sharecore.config import GroupConfig
-from sharecore.coordinator.group_room import GROUP_BYTES_MAX, check_room, size_of
+from sharecore.coordinator.memory_limit import GROUP_BYTES_MAX, check_group_bytes, size_of
 from sharecore.coordinator.metadata_hash import metadata_hash
 from sharecore.coordinator.registry import MEMBER_BYTES, GroupRegistry
 from sharecore.coordinator.share.assignor import AssignorMember, assign
@@ -192,7 +192,7 @@ class ShareGroupCoordinator:
             members = () if group is None else group.members.values()
             others = (each.subscribed for each in members if each.member_id != request.member_id)
             named = size_of(request.subscribed)
-            check_room(request.group_id, named + sum(map(size_of, others)), self._bytes_max)
+            check_group_bytes(request.group_id, named + sum(map(size_of, others)), self._bytes_max)
             self._take_room(group, request, named)
         if group is None:
             group = self.create(request.group_id)
@@ -225,7 +225,7 @@ class ShareGroupCoordinator:
             more = named + MEMBER_BYTES + len(request.client_id)
         new = subscribed if group is None else subscribed - group.subscribed
         partitions = sum(topic.partitions for topic in existing(self._topics, new))
-        self._registry.take_room(request.group_id, more + partitions * SHARE_PARTITION_BYTES)
+        self._registry.reserve_memory(request.group_id, more + partitions * SHARE_PARTITION_BYTES)
 
     def _update(self, group: ShareGroup, member: Member, request: Heartbeat, records: list[Record]) -> bool:
         """Store the member's reported fields; return whether the group epoch has increased."""

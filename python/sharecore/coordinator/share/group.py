@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharecore.coordinator.group_room import size_of
+from sharecore.coordinator.memory_limit import size_of
 from sharecore.coordinator.registry import GROUP_BYTES, MEMBER_BYTES, GroupType
 from sharecore.coordinator.share.records import RECORDS, ShareRecord
 from sharecore.coordinator.topics import TopicInfo

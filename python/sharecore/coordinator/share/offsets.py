@@ -154,7 +154,7 @@ class ShareOffsets:
             raise _not_empty()
         if group is None and topics:
             partitions = sum(topic.partitions for topic in topics)
-            self._registry.take_room(group_id, partitions * SHARE_PARTITION_BYTES)
+            self._registry.reserve_memory(group_id, partitions * SHARE_PARTITION_BYTES)
             group = self._groups.create(group_id)
         if group is None or not offsets:
             return

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from sharecore.coordinator.memory_room import MemoryRoom
+from sharecore.coordinator.memory_limit import MemoryLimit
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.coordinator.transactions.records import (
     TRANSACTION_LOG,
@@ -106,7 +106,7 @@ class TransactionCoordinator:
         self._log_of = log_of
         self._ended = ended
         self._transactions: dict[str, Transaction] = {}
-        self._room = MemoryRoom(
+        self._memory = MemoryLimit(
             "sharecore.transactional.ids.bytes.max",
             limits.bytes_max,
             lambda: sum(map(_memory_bytes, self._transactions.values())),
@@ -163,7 +163,7 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         transaction = self._newest(transactional_id)
         if transaction is None:
-            self._room.take(_ID_BYTES + len(transactional_id))
+            self._memory.take(_ID_BYTES + len(transactional_id))
             transaction = Transaction(transactional_id, self._new_producer_id(), timeout_ms)
         self._check_idle(transaction)
         transaction.check_expected(expected)
@@ -312,7 +312,7 @@ class TransactionCoordinator:
 
     def _add(self, transaction: Transaction, partitions: Collection[TopicPartition], done: Done) -> None:
         name = transaction.transactional_id
-        self._room.take(_PARTITION_BYTES * len(partitions))
+        self._memory.take(_PARTITION_BYTES * len(partitions))
         added = transaction.with_partitions(partitions, self._clock.now_ms())
         chain = self._adding.setdefault(name, [])
         chain.append(added)

@@ -12,12 +12,11 @@ from tests.unit.client.virtual import in_virtual_time
 
 from sharecore.client import Record
 from sharecore.client.fetching.lease import AcknowledgeType
-from sharecore.client.workers.calls import Calls, Plan
+from sharecore.client.workers.calls import Calls, HandlerThreads, Plan
 from sharecore.client.workers.handlers import Handler
 from sharecore.client.workers.jobs import Job, State
 from sharecore.client.workers.mailbox import Mailbox
 from sharecore.client.workers.retry import Retry
-from sharecore.client.workers.threads import HandlerThreads
 
 
 def refuse(_: threading.Thread) -> None:

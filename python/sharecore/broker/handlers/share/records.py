@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharecore._core import ShareAcknowledge, ShareFetch
-from sharecore.broker.handlers.share.rights import check_share_group, hidden, may_read
 from sharecore.broker.requests.context import RequestContext, Result
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.partition import SharePartition
+from sharecore.security.acl import Operation, ResourceType
 from sharecore.session import SharePartitionId, ShareSession
-from sharecore.waiting import Steps
+from sharecore.waiting import Steps, exhaust
 
 if TYPE_CHECKING:
     from sharecore.broker.coordinators.share import ShareServices
     from sharecore.broker.requests.services import Services
     from sharecore.protocol import messages
+
 
 _MISSING_MAX = 1000
 _MADE_AT_ONCE = 256
@@ -153,3 +154,35 @@ async def _refuse_slowly(wait_ms: int, error: KafkaError) -> messages.ShareFetch
 def make_share_acknowledge(broker: Services) -> ShareAcknowledge:
     """Return the handler of one broker."""
     return ShareAcknowledge(check_share_group, may_read)
+
+
+def check_share_group(context: RequestContext, group_id: str) -> None:
+    """Raise KafkaError if share groups are not served, or the client may not read the group."""
+    broker = context.broker
+    if not broker.features.has_share_groups:
+        broker.features.check_share_groups()
+    if broker.authorizer is not None:
+        context.require(Operation.READ, ResourceType.GROUP, group_id)
+
+
+def may_read(context: RequestContext, topic_id: UUID) -> bool:
+    """Return whether the client may read a topic; unknown topics are not secret."""
+    if context.broker.authorizer is None:
+        return True
+    topic = context.broker.topics.by_id(topic_id)
+    return topic is None or context.may(Operation.READ, ResourceType.TOPIC, topic.name)
+
+
+def hidden(
+    context: RequestContext, partitions: Iterable[SharePartitionId]
+) -> dict[SharePartitionId, KafkaError]:
+    """Return the partitions that the client may not read, with errors; empty without an authorizer."""
+    if context.broker.authorizer is None:
+        return {}
+    find = context.broker.topics.by_id
+    partitions = list(partitions)
+    ids = {topic_id for topic_id, _ in partitions}
+    names = {each: topic.name for each in ids if (topic := find(each)) is not None}
+    readable = exhaust(context.may_each(Operation.READ, ResourceType.TOPIC, sorted(names.values())))
+    denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return {each: denied for each in partitions if each[0] in names and names[each[0]] not in readable}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -10,7 +10,7 @@ _COUNTED_AT_MOST_EVERY_MS = 1000
 _TAKEN_WITHOUT_COUNT = 1000
 
 
-class MemoryRoom:
+class MemoryLimit:
     """Refuse allocations beyond a limit.
 
     Allocations are summed up. Releases are noticed only by a recount, which happens when the limit seems
@@ -74,3 +74,28 @@ class MemoryRoom:
             return False
         self._counted_ms = now_ms
         return True
+
+
+GROUP_BYTES_MAX = 8 << 20
+_NAME_BYTES = 256
+"""Approximate overhead of a name."""
+
+
+def size_of(names: Iterable[str]) -> int:
+    """Return the approximate memory size of names."""
+    return sum(_NAME_BYTES + len(name) for name in names)
+
+
+def check_group_bytes(group_id: str, bytes_: int, bytes_max: int) -> None:
+    """Raise KafkaError(GROUP_MAX_SIZE_REACHED) if a group's subscriptions exceed the limit.
+
+    Args:
+        group_id: the group's id.
+        bytes_: size for all members, including the requesting one.
+        bytes_max: `sharecore.group.bytes.max`.
+    """
+    if bytes_ > bytes_max:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The subscriptions of group {group_id} would take {bytes_} bytes; {bytes_max} are allowed.",
+        )

@@ -13,7 +13,7 @@ from tests.unit.coordinator.test_share_groups import Bench, refused
 from tests.unit.coordinator.test_transactions import P0, P1
 from tests.unit.coordinator.test_transactions import Cluster as Transactions
 
-from sharecore.coordinator.memory_room import MemoryRoom
+from sharecore.coordinator.memory_limit import MemoryLimit
 from sharecore.coordinator.offset_records import TopicPartition
 from sharecore.errors import ErrorCode, KafkaError
 
@@ -25,7 +25,7 @@ class Shelf:
         self.sizes: list[int] = []
         self.counted = 0
         self.now_ms = 0
-        self.room = MemoryRoom(
+        self.room = MemoryLimit(
             "some.bytes.max",
             bytes_max,
             self._count,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from sharecore.coordinator.consumer.group import ConsumerGroup
 from sharecore.coordinator.consumer.heartbeat import Heartbeat
-from sharecore.coordinator.group_room import check_room, size_of
+from sharecore.coordinator.memory_limit import check_group_bytes, size_of
 from sharecore.coordinator.registry import MEMBER_BYTES, PARTITION_BYTES, GroupRegistry
 from sharecore.coordinator.topics import TopicView, existing
 
 
-def take_room(registry: GroupRegistry, topics: TopicView, request: Heartbeat, group_bytes_max: int) -> None:
+def reserve_memory(
+    registry: GroupRegistry, topics: TopicView, request: Heartbeat, group_bytes_max: int
+) -> None:
     """Allocate memory for a member's subscription, and for the member if it is new.
 
     Args:
@@ -25,7 +27,7 @@ def take_room(registry: GroupRegistry, topics: TopicView, request: Heartbeat, gr
     member = None if group is None else group.members.get(request.member_id)
     added = size_of(request.subscribed_names or ())
     others = 0 if group is None else group.bytes_without(request.member_id, request.subscribed_regex)
-    check_room(request.group_id, added + others, group_bytes_max)
+    check_group_bytes(request.group_id, added + others, group_bytes_max)
     if member is not None:
         added -= member.names_bytes
     else:
@@ -33,4 +35,4 @@ def take_room(registry: GroupRegistry, topics: TopicView, request: Heartbeat, gr
         if group is None or group.is_empty:
             wanted = existing(topics, request.subscribed_names or ())
             added += sum(topic.partitions for topic in wanted) * PARTITION_BYTES
-    registry.take_room(request.group_id, added)
+    registry.reserve_memory(request.group_id, added)
