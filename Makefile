@@ -55,7 +55,7 @@ fmt: .venv-test/.created ## format Python and Rust
 
 build: .venv/.installed ## install what `make serve` runs
 
-docs: .venv-docs/.created ## the documentation as a site, into build/site; a broken link is an error
+docs: .venv-docs/.created ## the documentation as a site, with llms.txt, into build/site; a broken link is an error
 	.venv-docs/bin/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
 

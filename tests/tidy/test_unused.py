@@ -34,7 +34,7 @@ CALLED_BY_LIBRARIES = {
     "basic_get", "driver_version", "restore_unacked", "restore_at_shutdown", "_delete", "_get_many",
     "_has_queue", "_purge", "_put", "_put_fanout", "_size",
     # mkdocs
-    "on_files", "on_page_markdown",
+    "on_files", "on_page_markdown", "on_post_build",
     # asyncio
     "_process_events", "_repr", "_run_once", "_selector", "_source_traceback", "_write_to_self",
     # the standard library's servers and parsers
