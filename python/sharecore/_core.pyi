@@ -1590,8 +1590,8 @@ class Partition:
 
         Returns:
             (first offset, last offset, delivery count, cause): 0 for their delivery limit, 1 for a member
-            that rejected them, 2 for their time to live. Loaded state does not tell: 0 or 1 is guessed by the
-            delivery count.
+            that rejected them, 2 for their time to live. Loaded state lacks it: the delivery
+            count decides between 0 and 1.
         """
     def finish_archiving(self, now_ms: int, first: int, last: int) -> Write | None:
         """Archive records whose dead letters, first to last, are written or never will be.

@@ -293,7 +293,7 @@ def test_an_empty_result(spark: SparkSession, worked: Broker) -> None:
     redrive = run("redrive", *at(worked, "--group", GROUP, "--topic", "other"))
     assert (redrive.exit_code, redrive.stdout) == (
         0,
-        f"the history of group {GROUP} tells of no archived record\n",
+        f"the history of group {GROUP} has no archived record\n",
     )
 
 

@@ -10,12 +10,16 @@ INSTEAD = {
     "catalogues?": "catalog",
     "desk": "forwarder",
     "grounds?": "backend",
+    "hear(s|d)?": "get, receive",
     "heirs?": "successor",
     "house": "broker, package",
     "parcels?": "batch",
     "purses?": "budget",
     "seats?": "assignment",
     "shel(f|ves)": "cache",
+    "tell(s|ing)?": "report, notify",
+    "told": "reported, notified",
+    "untold": "unreported",
     "wish(es)?": "request",
     "witness(es)?": "watcher, client",
 }
@@ -23,7 +27,7 @@ INSTEAD = {
 TREES = ("python", "rust", "docs", "README.md", "CONTRIBUTING.md")
 SUFFIXES = {".py", ".rs", ".md", ".h", ".js", ".html"}
 _LOWER, _CAPITALIZED = "|".join(INSTEAD), "|".join(word.capitalize() for word in INSTEAD)
-WORDS = re.compile(rf"(?<![a-zA-Z])({_LOWER})(?![a-zA-Z])|(?<![A-Z])({_CAPITALIZED})(?![a-z])")
+WORDS = re.compile(rf"(?<![a-zA-Z])(?:{_LOWER})(?![a-zA-Z])|(?<![A-Z])(?:{_CAPITALIZED})(?![a-z])")
 
 
 def found(source: str) -> list[tuple[int, str]]:

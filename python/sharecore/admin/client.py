@@ -278,7 +278,7 @@ class Admin(Administration):
             raise _explain(error, {*(values or ()), *unset}) from None
 
     async def waiting_of(self, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting:
-        """Return why records of a share group do not come, as far as its brokers tell."""
+        """Return why records of a share group are not delivered, as far as its brokers report it."""
         return await waiting_of(self._transport, group_id, partitions)
 
     async def pause_of(self, group_id: str) -> Pause:
@@ -290,7 +290,7 @@ class Admin(Administration):
         return await pause_of(self._transport, group_id)
 
     async def pauses(self, group_ids: Iterable[str]) -> dict[str, Pause | None]:
-        """Return the pauses of several groups; None where a broker did not tell, or none of them may."""
+        """Return the pauses of several groups; None without an answer, or without the permission."""
         found = await waiting_of_groups(self._transport, dict.fromkeys(group_ids, ()))
         return {
             group_id: None if each.missing and not each.is_answered else each.pause

@@ -45,9 +45,9 @@ _PROBLEMS_MAX = 20
 _READ_BYTES_MAX = 1 << 30
 """Directories with more record batches are not read through: that would take minutes."""
 LETTERS_TROUBLE = "sharecore.dead.letters.trouble"
-"""A broker of sharecore tells it of a group, to those who ask by name."""
+"""Setting of a group that only a broker of sharecore has, and only if it is asked for by name."""
 DAMAGE, COPY_TROUBLE = "sharecore.damage", "sharecore.bucket.trouble"
-"""A broker of sharecore tells it of itself, to those who ask by name."""
+"""Settings of a broker that only a broker of sharecore has, and only if they are asked for by name."""
 _REMEDY = "stop the broker: sharecore store check lists all damage, store salvage keeps the rest"
 _WHY = "sharecore groups describe {} shows why; groups resume ends a pause"
 _HIDDEN = "[hidden]"
@@ -264,7 +264,9 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
     found += [Finding(about, "bad", line, "`sharecore bucket check` tries the bucket") for line in copies]
     for group in groups:
         if group.error is not None:
-            found.append(Finding(about, "doubt", f"group {group.group_id} is not told of: {group.error}"))
+            found.append(
+                Finding(about, "doubt", f"group {group.group_id} cannot be described: {group.error}")
+            )
         if trouble := troubles[group.group_id]:
             text = f"group {group.group_id}: no dead letter could be written now: {trouble}"
             found.append(Finding(about, "doubt", text, "sharecore groups dead-letters"))
@@ -276,8 +278,8 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
         if lag:
             waiting = hindered[group.group_id]
             lines = [*waiting.of_group(), *waiting.of_partitions()]
-            told = [f"group {group.group_id}: {line}" for line in lines]
-            found += [Finding(about, "doubt", line, _WHY.format(group.group_id)) for line in told]
+            advice = _WHY.format(group.group_id)
+            found += [Finding(about, "doubt", f"group {group.group_id}: {line}", advice) for line in lines]
     # those of one cluster mostly lack the same
     gaps = dict.fromkeys(line for waiting in hindered.values() for line in waiting.gaps())
     return found + [Finding(about, "good", line) for line in gaps]
@@ -289,8 +291,8 @@ async def _reported(transport: Transport, node: int, name: str) -> list[str]:
         found = await describe_configs(transport, ResourceKind.BROKER, str(node), [name])
     except KafkaError:
         return []
-    told = next((entry.value or "" for entry in found.values()), "")
-    return [f"broker {node}: {line}" for line in told.splitlines()]
+    text = next((entry.value or "" for entry in found.values()), "")
+    return [f"broker {node}: {line}" for line in text.splitlines()]
 
 
 async def _hindered(transport: Transport, group: GroupOverview) -> Waiting:
@@ -302,7 +304,7 @@ async def _hindered(transport: Transport, group: GroupOverview) -> Waiting:
 
 
 async def _letters_trouble(transport: Transport, group_id: str) -> str:
-    """Why no dead letter of a group could be written; empty where one could, or nobody tells."""
+    """Return why dead-letter records of a group cannot be written; empty if they can, or if it is unknown."""
     try:
         found = await describe_configs(transport, ResourceKind.GROUP, group_id, [LETTERS_TROUBLE])
     except KafkaError:

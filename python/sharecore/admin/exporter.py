@@ -63,7 +63,7 @@ class Exporter:
         self._waiting = WaitingRounds(transport)
         self._timestamps: dict[Start, int] = {}
         self._text = b""
-        self._told = set[str]()
+        self._warned = set[str]()
         self.up = False
         self.trouble = "no round has ended yet"
 
@@ -87,7 +87,7 @@ class Exporter:
             if gaps := await self._waiting.look(groups):
                 log.warning("%s", gaps)
             if not groups:
-                self._tell("no share group is there, or none that this client may DESCRIBE")
+                self._warn("no share group is there, or none that this client may DESCRIBE")
         except (KafkaError, OSError) as error:
             self.up, self.trouble = False, str(error)
         else:
@@ -160,7 +160,7 @@ class Exporter:
                 return {}  # no share state was ever written
             if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise
-            self._tell(f"poison candidates are not counted: {error}")
+            self._warn(f"poison candidates are not counted: {error}")
             return None
         found = self._tail.often_delivered(self._poison_deliveries)
         names = await self._transport.names_of(topic_id for _, topic_id in found)
@@ -188,7 +188,7 @@ class Exporter:
                     answer = await self._transport.fetch(TopicPartition(topic, index), offset, _FETCH_BYTES)
                 except KafkaError as error:
                     if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                        self._tell(f"the oldest unsettled record is not told of every topic: {error}")
+                        self._warn(f"the oldest unacknowledged record of some topics is unknown: {error}")
                     return
             offsets = [(offset, offset + 999, 1)]
             found = decode_records(answer.records or b"", offsets, topic, index, None)[0]
@@ -197,7 +197,7 @@ class Exporter:
 
         await asyncio.gather(*map(look, wanted[: self._oldest_max]))
 
-    def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
             log.warning("%s", text)

@@ -69,7 +69,7 @@ class PartitionOffset:
     Args:
         start_offset: what lies before it is done; None where the group has no state yet.
         lag: records that have not been processed; None where it is not known (KIP-1226).
-        error: why the broker does not tell.
+        error: why the broker does not report it.
     """
 
     partition: TopicPartition

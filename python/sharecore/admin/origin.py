@@ -1,4 +1,4 @@
-"""What a redriven record tells of where it comes from: headers as Kafka's dead-letter queue has them.
+"""Headers of a redriven record that name its origin, as Kafka's dead-letter queue has them.
 
 There (KIP-1191) they are `__dlq.errors.topic`, `.partition`, `.offset`, `.group`, `.delivery.count`, as text.
 """

@@ -37,7 +37,7 @@ class Positioned(Protocol):
 
 
 class Position(NamedTuple):
-    """One that no broker has told in one piece."""
+    """A position put together from several answers."""
 
     start_offset: int
     lag: int
@@ -51,7 +51,7 @@ class GroupOverview:
         members: by client id and host, as often as there are members.
         positions: by topic and partition, where the group has a start offset.
         unplaced: topics with partitions whose position does not exist yet, or is not visible.
-        error: why the broker tells nothing, or not all, about it.
+        error: why the broker reports nothing, or not all, about it.
     """
 
     group_id: str

@@ -22,7 +22,7 @@ from sharecore.sharestate.records import StateBatch, unpack_batches
 Run = tuple[int, int, int]
 """Offsets that are leased: the first, the last, and how often they were delivered."""
 _ACQUIRED = "sharecore.acquired."
-"""A setting of a group, with a topic and a partition behind it, in which a broker of sharecore tells them."""
+"""Prefix of the setting in which a broker of sharecore reports them, before topic and partition."""
 _CHUNK_BYTES = 1 << 20
 _CHUNKS_MAX = 16
 STATES = {0: "available", 1: "acquired", 2: "acknowledged", 3: "archiving", 4: "archived"}
@@ -38,9 +38,9 @@ class PeekedRecord:
     """A record from the start offset on.
 
     Args:
-        state: `new`, `acquired` (leased now; only brokers of sharecore tell), `available` (it was given back,
-            or its lock ran out), `acknowledged`, `archiving` (it waits for its dead letter) or `archived`.
-        deliveries: how often it was delivered, as far as the durable state tells.
+        state: `new`, `acquired` (leased now; only brokers of sharecore report it), `available` (released,
+            or its lock expired), `acknowledged`, `archiving` (it waits for its dead letter) or `archived`.
+        deliveries: how often it was delivered, as far as the durable state has it.
     """
 
     state: str
@@ -80,7 +80,7 @@ async def peek(
 
     They are read as any consumer without a group reads them, and their state out of `__share_group_state`:
     nothing is leased, and no delivery counted. What is leased at this moment is not durable: a broker of
-    sharecore tells it from memory, on others such a record looks as it did before.
+    sharecore reports it from memory, on others such a record looks as it did before.
 
     Args:
         partitions: only these.
@@ -164,12 +164,12 @@ async def _acquired(
     """Return the acquired records by partition, if the broker reports them."""
     names = {f"{_ACQUIRED}{topic}.{partition}": partition for partition in partitions}
     try:
-        told = await describe_configs(transport, ResourceKind.GROUP, group_id, names)
+        entries = await describe_configs(transport, ResourceKind.GROUP, group_id, names)
     except KafkaError:
         return {}  # no right, or a cluster without group settings
     return {
         names[name]: [(first, last, count) for first, last, count in json.loads(entry.value or "[]")]
-        for name, entry in told.items()
+        for name, entry in entries.items()
         if name in names
     }
 

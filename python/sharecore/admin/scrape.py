@@ -1,4 +1,4 @@
-"""What a sharecore broker tells of leases in its metrics."""
+"""Leases in the metrics of a sharecore broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why records of a share group do not come, as its brokers tell."""
+"""Why records of a share group are not delivered, as its brokers report it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _WAITING = "sharecore.waiting."
 _HELD_BACK = "sharecore.held.back"
-"""Settings of a group in which brokers of sharecore tell it."""
+"""Settings of a group in which brokers of sharecore report it."""
 _RULES = {"share.ordering": "none", "share.retry.backoff.ms": "0", "share.deliver.at.header": ""} | {
     "share.record.ttl.ms": "-1",
     "share.record.ttl.header": "",

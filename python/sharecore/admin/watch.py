@@ -29,7 +29,7 @@ class Look:
     Args:
         at_s: when, on any clock.
         came_back: records that were given back and wait, by group; None where share state is not readable.
-        in_flight, oldest_s: by group, topic and partition, of a broker that tells it.
+        in_flight, oldest_s: by group, topic and partition, of a broker that reports it.
     """
 
     at_s: float
@@ -44,7 +44,7 @@ class GroupFigures:
     """A group between two looks; None is not known.
 
     Args:
-        state: or why the broker tells nothing of it.
+        state: or why the broker reports nothing.
         settled, new: records a second, settled and produced.
         came_back: records that were given back and wait.
     """
@@ -79,7 +79,7 @@ class Watch:
 
     Args:
         transport: an administrator's connections; closed with the watch.
-        held: tells what is in flight, where something does.
+        held: reports acquired records, if something does.
     """
 
     def __init__(self, transport: Transport, held: Callable[[], Awaitable[Held]] | None = None) -> None:

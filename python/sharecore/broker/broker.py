@@ -153,7 +153,7 @@ class Broker(Services):
             if isinstance(error, DamagedLog) or _is_unreadable(error):
                 data_dir = self.config.data_dir
                 raise OSError(
-                    f"{error}; `sharecore store check {data_dir}` tells what is lost, "
+                    f"{error}; `sharecore store check {data_dir}` shows what is lost, "
                     f"`sharecore store salvage {data_dir} --to NEWDIR` keeps the rest"
                 ) from error
             raise

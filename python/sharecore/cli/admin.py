@@ -60,7 +60,7 @@ FileBesideOwn = Annotated[Optional[Path], _file_option("--command-config")]  # n
 
 
 def timeout_option(default_ms: int) -> OptionInfo:
-    """`--timeout` of a command that waits so long unless told otherwise."""
+    """`--timeout` of a command that otherwise waits this long."""
     about = f"How long to wait for brokers.  [default: {default_ms // 1000}]"
     option: OptionInfo = typer.Option("--timeout", min=0.1, max=86_400, metavar="SECONDS", help=about)
     return option

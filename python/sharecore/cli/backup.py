@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sharecore.cli.clients import CommandFailed, ctrl_c_ends
-from sharecore.cli.store import failures, progress_bar, tell
+from sharecore.cli.store import failures, progress_bar, show_damage
 
 EXIT_DAMAGED = 1
 
@@ -58,7 +58,7 @@ def backup(
         with progress_bar("checking") as progress:
             damage = survey(Path(to), progress)
     if not damage.is_whole:
-        tell(damage)
+        show_damage(damage)
         typer.echo(f"{data_dir} is damaged, and so is the copy; sharecore store check --help says what to do")
         raise typer.Exit(EXIT_DAMAGED)
     typer.echo(f"{to} is whole; sharecore serve --data-dir {to} serves it", err=True)

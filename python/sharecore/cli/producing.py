@@ -34,13 +34,13 @@ class Records:
 
     Args:
         settings: of confluent-kafka; with `debug` or another `log_level` librdkafka's own log is left alone,
-            and nothing is told from it.
+            and nothing is reported from it.
         seconds: how long a record is tried, unless the settings say so.
 
     Attributes:
         count: how many were sent.
         written: how many the cluster has confirmed.
-        failed: why records were not written, in the order in which it was heard.
+        failed: why records were not written, in the order of the answers.
     """
 
     def __init__(self, settings: Mapping[str, object], seconds: float) -> None:
@@ -189,14 +189,14 @@ class Records:
 
 
 class _Errors(logging.Handler):
-    """Tells of errors that librdkafka answers by trying again."""
+    """Report errors that librdkafka retries."""
 
-    def __init__(self, told: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__()
-        self._told = told
+        self._report = report
 
     def emit(self, record: logging.LogRecord) -> None:
         """One line of librdkafka's debug log."""
         found = _ERROR.search(record.getMessage())
         if found is not None:
-            self._told(found[1] or found[2])
+            self._report(found[1] or found[2])

@@ -162,7 +162,7 @@ def cancel(
 ) -> None:
     """Cancel schedules: records not yet written are dropped.
 
-    Ends with status 1 if there is no such schedule. To tell, it reads all schedules.
+    Ends with status 1 if there is no such schedule. It reads all schedules to find out.
     """
     with failures_in_one_line():
         from confluent_kafka import KafkaException

@@ -61,7 +61,7 @@ def check(directory: Directory, output: Output = "table", as_json: AsJson = Fals
     if as_json or output == "json":
         print_json(damage, None)
     else:
-        tell(damage)
+        show_damage(damage)
         if damage.is_whole:
             typer.echo(f"{directory} is whole: {counted(len(damage.kept), 'partition')}")
         else:
@@ -118,7 +118,7 @@ def salvage(
     if as_json or output == "json":
         print_json(damage, target)
     else:
-        tell(damage)
+        show_damage(damage)
         kept = sum(kept.bytes for kept in damage.kept)
         typer.echo(f"{target} has {counted(len(damage.kept), 'partition')}, {kept / 1e6:.1f} MB of records")
         if in_place:
@@ -162,7 +162,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
 
-def tell(damage: Damage) -> None:
+def show_damage(damage: Damage) -> None:
     """Show what is damaged and what is lost; of a directory that is whole only what a crash cut short."""
     if damage.torn is not None:
         typer.echo(str(damage.torn))

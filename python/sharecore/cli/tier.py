@@ -80,7 +80,7 @@ Undo = Annotated[bool, typer.Option("--undo", help="Undo an earlier command.")]
 def options() -> None:
     """Manage the tier nodes in front of an existing cluster.
 
-    All of it is read from the cluster behind the tier, and told to nodes through it: with the same
+    All of it is read from the cluster behind the tier, and passed to nodes through it: with the same
     --upstream, -X and -c as `sharecore serve`, and the rights of a node's user.
     """
 
@@ -266,7 +266,7 @@ def repair(
         findings = [await repairs.look(operator, slot) for slot in range(len(topic.partitions))]
         damaged = [each for each in findings if not each.is_whole]
         for finding in damaged:
-            typer.echo(_told(finding))
+            typer.echo(_shown(finding))
         records = sum(each.records for each in findings)
         if not damaged and whole:
             typer.echo(
@@ -475,7 +475,7 @@ def _as_dict(status: Status) -> dict[str, object]:
     }
 
 
-def _told(finding: Finding) -> str:
+def _shown(finding: Finding) -> str:
     parts = [
         f"{finding.lost} records are missing" if finding.lost else "",
         f"{finding.unclaimed} records have no claim before them" if finding.unclaimed else "",

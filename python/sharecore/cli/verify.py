@@ -306,8 +306,8 @@ async def _load(plan: Plan, broken: _Broken | None, home: Path, path: Path) -> l
             await local.start()
             plan = replace(plan, bootstrap=local.bootstrap)
             breaking = Nemesis(local, plan.seed)
-        with _progress() as told:
-            workload = Workload(plan, path, header, told)
+        with _progress() as report:
+            workload = Workload(plan, path, header, report)
             _on_ctrl_c(workload.interrupt)
             return await workload.run(breaking)
     finally:
@@ -338,7 +338,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
     shows = sys.stderr.isatty()
     last = 0.0
 
-    def told(text: str) -> None:
+    def report(text: str) -> None:
         nonlocal last
         now = time.monotonic()
         if shows:
@@ -349,7 +349,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
             typer.echo(text, err=True)
 
     try:
-        yield told
+        yield report
     finally:
         if shows:
             sys.stderr.write("\r" + " " * 100 + "\r")
@@ -363,10 +363,10 @@ def _checked(history: list[Path]) -> Result:
         with progress_bar("checking") as progress:
             size = sum(path.stat().st_size for path in history)
 
-            def told(done: int) -> None:
+            def report(done: int) -> None:
                 progress(done, size)
 
-            return check(history, told)
+            return check(history, report)
     except HistoryError as error:
         raise _CannotRun(str(error)) from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`sharecore work`: runs a worker until it is told to stop."""
+"""`sharecore work`: runs a worker until a signal stops it."""
 
 from __future__ import annotations
 

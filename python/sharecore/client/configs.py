@@ -68,12 +68,12 @@ async def describe_configs(
         answer = await transport.node(int(name), calls.DESCRIBE_CONFIGS, message)
     else:
         answer = await transport.any(calls.DESCRIBE_CONFIGS, message)
-    told = accept(answer.results[0], on_settings(ApiKey.DESCRIBE_CONFIGS, name))
+    described = accept(answer.results[0], on_settings(ApiKey.DESCRIBE_CONFIGS, name))
     return {
         entry.name: ConfigEntry(
             entry.name, entry.value, _source(entry.config_source), getattr(entry, "documentation", None)
         )
-        for entry in sorted(told.configs, key=lambda entry: entry.name)
+        for entry in sorted(described.configs, key=lambda entry: entry.name)
     }
 
 

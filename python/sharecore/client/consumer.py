@@ -486,7 +486,7 @@ class ShareConsumer:
         if self._woken:
             self._woken = False
             raise WakeupError
-        runtime.results.tell()
+        runtime.results.notify()
         if runtime.results.raised:
             raise runtime.results.raised.pop(0)
         if runtime.errors:

@@ -12,11 +12,11 @@ from sharecore.errors import KafkaError
 
 
 class KeepingConsumer(ShareConsumer):
-    """A member in explicit mode that renews locks until told otherwise, and reports every response."""
+    """A member in explicit mode that renews locks until it is stopped, and reports every response."""
 
-    def when_answered(self, told: Callable[[Lease, Sequence[Span], KafkaError | None], None]) -> None:
-        """Call `told` in the event loop with each result of an acknowledgement or renewal."""
-        self._runtime.results.answered = told
+    def when_answered(self, notify: Callable[[Lease, Sequence[Span], KafkaError | None], None]) -> None:
+        """Call `notify` in the event loop with each result of an acknowledgement or renewal."""
+        self._runtime.results.answered = notify
 
     def trouble(self) -> str:
         """Return why the member cannot work now, or an empty string; thread-safe."""

@@ -64,7 +64,7 @@ class Membership:
         self._metrics = metrics
         self._assigned, self._failed, self._idle_ms = assigned, failed, idle_ms
         self._names: tuple[str, ...] = ()
-        self._told: tuple[str, ...] | None = None
+        self._sent_names: tuple[str, ...] | None = None
         self._interval_ms = 1_000
         self._connection: Connection | None = None
         self._wake = asyncio.Event()
@@ -149,7 +149,7 @@ class Membership:
     async def _heartbeat(self, epoch: int) -> ShareGroupHeartbeatResponse:
         if self._connection is None or self._connection.closed:
             self._connection = None
-            self._told = None
+            self._sent_names = None
             self._connection = await self._cluster.coordinator(self._settings.group_id)
         message: dict[str, object] = {
             "group_id": self._settings.group_id,
@@ -161,7 +161,7 @@ class Membership:
         if epoch == JOIN:
             self._known = True
             message["rack_id"] = self._settings.client_rack
-        if epoch != LEAVE and (epoch == JOIN or names != self._told):
+        if epoch != LEAVE and (epoch == JOIN or names != self._sent_names):
             message["subscribed_topic_names"] = names
         began = self._metrics.clock()
         self._metrics.heartbeat_sent(began)
@@ -170,7 +170,7 @@ class Membership:
         )
         self._metrics.heartbeat_answered(self._metrics.clock() - began)
         if epoch != LEAVE and not response.error_code:
-            self._told = names
+            self._sent_names = names
         if epoch == JOIN and response.error_code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
             self._known = known_before
         return response
@@ -208,11 +208,11 @@ class Membership:
         if error.code in _FENCED or (error.code is ErrorCode.GROUP_ID_NOT_FOUND and self.epoch != JOIN):
             # the group may have been deleted, or restored from an older backup
             logger.warning("group %s does not know this member any more: %s", self._settings.group_id, error)
-            self.epoch, self._told = JOIN, None
+            self.epoch, self._sent_names = JOIN, None
             self._assign(frozenset())
             return True
         if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            self._told = None
+            self._sent_names = None
             self._failed(error, False)
             return True
         self._assign(frozenset())
@@ -224,7 +224,7 @@ class Membership:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        self._told = None
+        self._sent_names = None
 
     async def leave(self) -> None:
         """Leave the group, also if joining was not confirmed yet.
@@ -245,7 +245,7 @@ class Membership:
                 # the connection may be an old one that has just ended
                 response = await self._heartbeat(LEAVE)
         finally:
-            self._told = None
+            self._sent_names = None
         if response.error_code in _TRY_AGAIN:
             raise group_error(response, self._settings.group_id)
         self._known = False

@@ -244,12 +244,12 @@ class Producer:
         given = several(records)
         answer: asyncio.Future[SentRecords] = self._loop.create_future()
 
-        def told(results: SentRecords) -> None:
+        def written(results: SentRecords) -> None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(_resolve, answer, results)
 
         def work() -> None:
-            self._engine.send_bulk(topic, self._engine.prepare(topic, given), told)
+            self._engine.send_bulk(topic, self._engine.prepare(topic, given), written)
 
         await self._loop.run_in_executor(self._work, work)
         return (await answer).checked()

@@ -55,7 +55,7 @@ class Runtime:
     ) -> None:
         self.settings = settings
         self.take_in = intake
-        self.told_lost: Callable[[Lease], None] | None = None
+        self.on_lost: Callable[[Lease], None] | None = None
         """Called with each lost lease."""
         self.lock_ms = 0
         self.poll_gap_ms = 0.0
@@ -173,8 +173,8 @@ class Runtime:
         self.buffer.add(fetched)
 
     def lose(self, lease: Lease) -> None:
-        if self.told_lost is not None:
-            self.told_lost(lease)
+        if self.on_lost is not None:
+            self.on_lost(lease)
         self.buffer.drop(lambda other: other is lease)
         if lease.lost is not None:
             self.keeper.lose(lease, lease.lost)

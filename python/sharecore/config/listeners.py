@@ -1,4 +1,4 @@
-"""Listeners: where to listen, and what clients are told."""
+"""Listeners: the addresses to bind, and the addresses that clients get."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ADDRESS = re.compile(r"(?P<name>[A-Za-z0-9_]+)://(?P<host>\[[^\]]+\]|[^:\[\]]*)
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One address to listen on, and the address that clients are told.
+    """One address to listen on, and the address that clients get.
 
     Args:
         name: the listener's name, in capitals.
         host: what to bind, empty for every address of the machine.
         port: what to bind; 0 lets the system choose.
-        advertised_host: what clients are told.
-        advertised_port: what clients are told; 0 means the port that is bound.
+        advertised_host: the host that clients get.
+        advertised_port: the port that clients get; 0 means the port that is bound.
         protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
     """
 

@@ -16,7 +16,7 @@ def check_metrics_listener(text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class MetricsSettings:
-    """Where the broker tells about itself."""
+    """Settings of metrics."""
 
     sharecore_metrics_listener: str = setting(
         Kind.STRING,

@@ -330,7 +330,7 @@ class QueueSettings:
 
     @cached_property
     def lock_timeout_ms(self) -> int:
-        """The duration of locks that the broker tells members; clients give up records once it is over."""
+        """The lock duration that the broker reports to members; clients drop records when it ends."""
         if self.share_record_lock_keep == "connected":
             return self.share_record_lock_keep_max_ms
         return self.share_record_lock_duration_ms

@@ -23,7 +23,7 @@ _LIMIT = "share.delivery.count.limit"
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where the log of a partition begins and ends; `size_bytes` is None where the broker does not tell."""
+    """Where the log of a partition begins and ends; `size_bytes` is None if the broker does not report it."""
 
     log_start: int
     log_end: int

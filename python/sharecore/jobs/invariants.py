@@ -205,15 +205,15 @@ def _transition(low: int, high: int, before: int, delivered: int, state: int, co
 
 def _count(state: _State, change: Change) -> Iterator[Said]:
     """Yield the delivery-complete count (KIP-1226), from which lag is reckoned."""
-    told = change.delivery_complete_count
-    if told is None or told == UNKNOWN or state.start_offset == UNKNOWN:
+    stated = change.delivery_complete_count
+    if stated is None or stated == UNKNOWN or state.start_offset == UNKNOWN:
         return
     settled = settled_from(state.start_offset, unpacked(state.ranges))
-    if told != settled:
+    if stated != settled:
         yield (
             WARNING,
             "delivery-complete count",
-            f"{told} are said to be settled from {state.start_offset} on, the batches have {settled}",
+            f"{stated} are said to be settled from {state.start_offset} on, the batches have {settled}",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a simulation is told, and what it tells."""
+"""Input and outcome of a simulation."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def _fetched(
 ) -> Iterator[tuple[_Row, _Row, list[Header]]]:
     """Bare letters with the records that they are about.
 
-    A letter tells no topic id, so that a topic of the same name may have other records at its offsets.
+    A letter has no topic id, so a topic of the same name may have other records at its offsets.
     """
     by_offset: dict[int, list[dict[str, object]]] = {}
     for letter in letters:

@@ -1,4 +1,4 @@
-"""What is to be redriven: the archived ranges that a group's history tells of, less what was done before."""
+"""Records to redrive: the archived ranges in a group's history, without those of earlier runs."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Report:
     def table(
         self, title: str, header: Sequence[str], rows: Sequence[Sequence[object]], of: int | None = None
     ) -> None:
-        """Add a table; `of` tells how many rows there are where `rows` are not all of them."""
+        """Add a table; `of` is the number of all rows, if `rows` are not all."""
         shown = rows[:ROWS_MAX]
         head = "".join(f"<th>{escape(name)}</th>" for name in header)
         body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in shown)

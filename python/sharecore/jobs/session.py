@@ -20,7 +20,7 @@ def session(name: str, master: str | None = None) -> Iterator[SparkSession]:
 
     Args:
         name: of the application, as Spark's pages show it.
-        master: such as `spark://host:7077`; None for `local[*]`, or what spark-submit was told.
+        master: such as `spark://host:7077`; None for `local[*]`, or the master of spark-submit.
 
     Raises:
         RuntimeError: Spark's workers run a Python that lacks sharecore.

@@ -170,5 +170,5 @@ class Scaler:
     async def _ask(self, group: str) -> _Look:
         offsets = await self._cluster.offsets(group)
         behind = [each.partition for each in offsets if each.lag]
-        # also with nothing behind: it tells whether the group is paused
+        # also without lag: the answer says whether the group is paused
         return _Look(offsets, await self._cluster.waiting_of(group, behind))

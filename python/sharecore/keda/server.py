@@ -57,7 +57,7 @@ class ExternalScaler:
     async def stream_is_active(self, request: ScaledObject, context: Context) -> AsyncIterator[Response]:
         """Send the current state, then every change of it."""
         trigger = await self._trigger(request, context)
-        told: bool | None = None
+        sent: bool | None = None
         while True:
             try:
                 active = await self._scaler.is_active(trigger)
@@ -65,8 +65,8 @@ class ExternalScaler:
                 # keep the stream open during an outage, so that the last state stays in effect
                 self._note(trigger, error)
             else:
-                if active is not told:
-                    told = active
+                if active is not sent:
+                    sent = active
                     yield messages.IsActiveResponse(result=active)
             await asyncio.sleep(self._interval_s)
 

@@ -1,4 +1,4 @@
-"""Metrics of `sharecore export-metrics`: what any cluster tells about its share groups."""
+"""Metrics of `sharecore export-metrics`: what any cluster reports about its share groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ __all__ = [
     "PART_START",
 ]
 
-UP = gauge("sharecore_exporter_up", "1: the newest round has found the cluster; with 0 nothing else is told.")
+UP = gauge(
+    "sharecore_exporter_up", "1: the last round has found the cluster; with 0 there are no other figures."
+)
 ROUND_TIME = gauge("sharecore_exporter_round_seconds", "How long the newest round took.")
 STATE_READABLE = gauge(
     "sharecore_exporter_share_state_readable", "1: __share_group_state is read, for poison candidates."

@@ -411,7 +411,7 @@ CLIENT_SERIES_LEFT_OUT = gauge(
 CLIENT_INFO = gauge(
     "sharecore_client_info",
     "1: a client that pushes; with `group`, `client_rack`, `group_instance_id`, `group_member_id` and "
-    "`transactional_id` where it tells them.",
+    "`transactional_id` if it reports them.",
     *ATTRIBUTES,
 )
 

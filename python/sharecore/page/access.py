@@ -128,7 +128,7 @@ class _Address:
 class Logins:
     """Tries credentials: of a user one at a time from an address, and after a refusal not at once again.
 
-    Few wait. Where more come, the one that has waited longest is told to come again; so wrong logins, however
+    Few wait. Where more come, the one that has waited longest is refused; so wrong logins, however
     many, do not keep a right one out.
     """
 

@@ -89,7 +89,7 @@ class Page:
     Args:
         access: connects to the cluster.
         config: bounds and rights.
-        leaders: tells what is in flight, where the page belongs to a broker.
+        leaders: reports acquired records, if the page belongs to a broker.
 
     Raises:
         ConfigError: settings with which no client could connect.
@@ -111,18 +111,18 @@ class Page:
             routes=[
                 Route("/", self._index),
                 Route("/assets/{name}", self._asset),
-                Route("/api/session", _told(self._session)),
-                Route("/api/login", _told(self._login), methods=["POST"]),
-                Route("/api/logout", _told(self._logout), methods=["POST"]),
-                Route("/api/groups", _told(self._groups)),
-                Route("/api/group", _told(self._group)),
-                Route("/api/trail", _told(self._trail)),
-                Route("/api/records", _told(self._records)),
-                Route("/api/poison", _told(self._poison)),
-                Route("/api/letter-topics", _told(self._letter_topics)),
-                Route("/api/letters", _told(self._letters)),
+                Route("/api/session", _answering(self._session)),
+                Route("/api/login", _answering(self._login), methods=["POST"]),
+                Route("/api/logout", _answering(self._logout), methods=["POST"]),
+                Route("/api/groups", _answering(self._groups)),
+                Route("/api/group", _answering(self._group)),
+                Route("/api/trail", _answering(self._trail)),
+                Route("/api/records", _answering(self._records)),
+                Route("/api/poison", _answering(self._poison)),
+                Route("/api/letter-topics", _answering(self._letter_topics)),
+                Route("/api/letters", _answering(self._letters)),
                 *(
-                    Route(f"/api/{name}", _told(self._action(act)), methods=["POST"])
+                    Route(f"/api/{name}", _answering(self._action(act)), methods=["POST"])
                     for name, act in _ACTIONS.items()
                 ),
             ],
@@ -320,7 +320,7 @@ _ACTIONS: dict[str, _Action] = {
 }
 
 
-def _told(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def _answering(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """Return what goes wrong becomes an answer with a status and one sentence."""
 
     async def answer(request: Request) -> Response:

@@ -64,7 +64,7 @@ class Looker:
     Args:
         transport: the principal's connections.
         interval_s: between two looks.
-        leaders: tells what is in flight, where the page belongs to a broker.
+        leaders: reports acquired records, if the page belongs to a broker.
         standby: who leads, if the page's broker stands by; empty if it serves.
     """
 

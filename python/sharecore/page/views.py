@@ -1,4 +1,4 @@
-"""What a browser is told of a look at the cluster: plain values for JSON."""
+"""Views of a cluster for the browser: plain values for JSON."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ _READ, _DELETE, _ALTER_CONFIGS = 3, 6, 11
 
 
 def _operations(group: ShareGroup) -> Json:
-    """Return what the principal may do with the group; a cluster that does not tell leaves it to the
+    """Return what the principal may do with the group; a cluster that does not report it leaves it to the
     attempt.
     """
     bits = group.authorized_operations

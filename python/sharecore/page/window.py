@@ -37,7 +37,7 @@ class Window(NamedTuple):
         start_offset: what lies before it is settled.
         end_offset: the highest offset in flight.
         runs: ascending; offsets between them were never delivered, or nothing durable is said of them.
-        source: `leader`: what is in flight; `state`: what `__share_group_state` tells, which knows no leases.
+        source: `leader`: acquired records; `state`: the durable state, without leases.
         cut: whether there are more runs than these.
         log_end: the end of the log, where it is known.
     """
@@ -51,7 +51,7 @@ class Window(NamedTuple):
 
 
 class Leaders(Protocol):
-    """A broker that tells what its leaders of share partitions have in flight."""
+    """A broker that reports the acquired records of its share-partition leaders."""
 
     async def held(self) -> Held:
         """Record in flight and the age of the oldest lease, by share partition."""
@@ -61,7 +61,7 @@ class Leaders(Protocol):
 
 
 def of_state(state: StateContent) -> Window:
-    """Return what the durable state tells."""
+    """Return the window of the durable state."""
     batches = state.batches()
     runs = [Run(*batch) for batch in (unpack_batches(batches) if batches else ())]
     end = runs[-1].last if runs else state.start_offset
@@ -76,7 +76,7 @@ def of_leader(
     now_ms: int,
     log_end: int,
 ) -> Window:
-    """Return what an engine tells, with its leases.
+    """Return the window of an engine, with its leases.
 
     Args:
         inflight: (first, last, state, delivery count), ascending.

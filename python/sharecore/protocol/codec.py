@@ -29,7 +29,7 @@ class RequestHeader(NamedTuple):
 
 
 def read_header(frame: bytes, offset: int = 0) -> RequestHeader:
-    """Read a request header, but for its tagged fields, which only the API's schema tells of.
+    """Read a request header, without its tagged fields, which take the API's schema.
 
     Raises:
         MalformedMessage: the frame is too short, or the client id is not a string.

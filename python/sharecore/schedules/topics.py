@@ -135,7 +135,7 @@ def first_offset(settings: Mapping[str, object], place: TopicPartition) -> int:
     """Return the first offset that a partition still has.
 
     Raises:
-        KafkaException: the cluster does not tell.
+        KafkaException: the cluster does not answer.
     """
     consumer = _reader(settings, place)
     try:

@@ -32,7 +32,7 @@ class Acls:
         self._lengths: dict[int, dict[int, int]] = {}
         for key, _ in catalog.scan(_PREFIX):
             self._add(decode_acl(key))
-        catalog.watch(_PREFIX, self._told)
+        catalog.watch(_PREFIX, self._on_change)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -106,7 +106,7 @@ class Acls:
         ticket.add_done_callback(durable)
         return ticket
 
-    def _told(self, key: bytes) -> None:
+    def _on_change(self, key: bytes) -> None:
         if self._catalog.get(key) is None:
             self._remove(decode_acl(key))
         else:

@@ -130,8 +130,8 @@ class _JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         decision = unquoted(record.args[0]) if isinstance(record.args, tuple) and record.args else None
-        told = decision.fields() if isinstance(decision, Decision) else {"message": record.getMessage()}
-        return json.dumps({"time": self.formatTime(record), **told})
+        fields = decision.fields() if isinstance(decision, Decision) else {"message": record.getMessage()}
+        return json.dumps({"time": self.formatTime(record), **fields})
 
 
 def _quoted(value: str) -> str:

@@ -59,8 +59,8 @@ class Credentials:
         self._catalog = catalog
         self._found: dict[tuple[str, str], Credential] = {}
         for key, _ in catalog.scan(_PREFIX):
-            self._told(key)
-        catalog.watch(_PREFIX, self._told)
+            self._on_change(key)
+        catalog.watch(_PREFIX, self._on_change)
 
     def get(self, user: str, mechanism: str) -> Credential | None:
         """Return a user's credential for a mechanism."""
@@ -99,7 +99,7 @@ class Credentials:
         ticket.add_done_callback(durable)
         return ticket
 
-    def _told(self, key: bytes) -> None:
+    def _on_change(self, key: bytes) -> None:
         mechanism, _, user = key.removeprefix(_PREFIX).decode().partition("/")
         value = self._catalog.get(key)
         if value is None:

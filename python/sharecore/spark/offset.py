@@ -16,7 +16,7 @@ FORMAT = 1
 class SharePartition(NamedTuple):
     """A share partition: the topic's name, its id and the partition's number.
 
-    The id is what tells a topic from another one of the same name that was made after the first was deleted.
+    The id distinguishes a topic from one of the same name that was created after it was deleted.
     """
 
     topic: str

@@ -14,7 +14,7 @@ COLUMNS = (
     "stateBatches array<struct<firstOffset: bigint, lastOffset: bigint, deliveryState: tinyint, "
     "deliveryCount: smallint>>, error string"
 )
-"""What Spark is told of."""
+"""Names that Spark gets."""
 
 _TIME = pa.timestamp("us", tz="UTC")
 _BATCH = pa.struct(

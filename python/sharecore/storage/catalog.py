@@ -39,9 +39,9 @@ class Catalog(ABC):
         """Return objects by key prefix; `read` converts their values."""
         return Objects(self, prefix, read)
 
-    def watch(self, prefix: bytes, told: Callable[[bytes], object]) -> None:
+    def watch(self, prefix: bytes, notify: Callable[[bytes], object]) -> None:
         """Call back with each key of this prefix that another broker has set or deleted."""
-        self._watching.append((prefix, told))
+        self._watching.append((prefix, notify))
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[None]:
@@ -73,8 +73,8 @@ class Catalog(ABC):
     def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
         """Change entries, all or none."""
 
-    def _tell(self, key: bytes) -> None:
-        settle([told for prefix, told in self._watching if key.startswith(prefix)], key)
+    def _notify(self, key: bytes) -> None:
+        settle([notify for prefix, notify in self._watching if key.startswith(prefix)], key)
 
     def _changed(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes]) -> None:
         self._entries.update(puts)
@@ -99,7 +99,7 @@ class Objects(Generic[Value]):
         self._watching: list[Callable[[str], object]] = []
         for key, _ in catalog.scan(prefix):
             self._take(self._name(key))
-        catalog.watch(prefix, self._told)
+        catalog.watch(prefix, self._on_change)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
@@ -118,9 +118,9 @@ class Objects(Generic[Value]):
             # the current value, if another broker has set it since
             self._take(name)
 
-    def watch(self, told: Callable[[str], object]) -> None:
+    def watch(self, notify: Callable[[str], object]) -> None:
         """Call back with the name of each object that another broker has changed."""
-        self._watching.append(told)
+        self._watching.append(notify)
 
     def written(self, name: str, values: Mapping[str, Value]) -> None:
         """Store the new values of a written object; for the storage only."""
@@ -129,11 +129,11 @@ class Objects(Generic[Value]):
         else:
             self._all.pop(name, None)
 
-    def _told(self, key: bytes) -> None:
+    def _on_change(self, key: bytes) -> None:
         self._take(self._name(key))
-        self._tell(self._name(key))
+        self._notify(self._name(key))
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         settle(tuple(self._watching), name)
 
     def _take(self, name: str) -> None:

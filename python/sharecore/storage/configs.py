@@ -31,7 +31,7 @@ class Configs:
         self._catalog = catalog
         self._listeners: list[Listener] = []
         self._objects = catalog.objects(_PREFIX, str)
-        self._objects.watch(self._told)
+        self._objects.watch(self._on_change)
 
     def get(self, resource_type: int, name: str) -> Mapping[str, str]:
         """Return the settings of a resource; empty if it has none."""
@@ -62,15 +62,15 @@ class Configs:
         """Set all settings of a resource at once; raise KafkaError(KAFKA_STORAGE_ERROR)."""
         written = _written(resource_type, name)
         await self._objects.set({written: settings})
-        self._told(written)
+        self._on_change(written)
 
     def changed(self, resource_type: int, name: str, settings: Mapping[str, str]) -> None:
         """Record settings that have been written; for the storage only."""
         written = _written(resource_type, name)
         self._objects.written(written, settings)
-        self._told(written)
+        self._on_change(written)
 
-    def _told(self, written: str) -> None:
+    def _on_change(self, written: str) -> None:
         kind, _, name = written.partition("/")
         settle(tuple(self._listeners), ResourceType(int(kind)), name)
 

@@ -24,7 +24,7 @@ class FollowedCatalog(Catalog):
             [key for key, value in changed if value is None],
         )
         for key, _ in changed:
-            self._tell(key)
+            self._notify(key)
 
     def change(self, puts: Iterable[tuple[bytes, bytes]] = (), deletes: Iterable[bytes] = ()) -> Ticket:
         """Refuse: another broker writes.
@@ -43,14 +43,14 @@ class FollowedTopics(Topics):
         self._catalog = catalog
         for entry in catalog.scan(TOPIC_PREFIX):
             self._take(*entry)
-        catalog.watch(TOPIC_PREFIX, self._told)
+        catalog.watch(TOPIC_PREFIX, self._on_change)
 
-    def _told(self, key: bytes) -> None:
+    def _on_change(self, key: bytes) -> None:
         found = self.get(key.removeprefix(TOPIC_PREFIX).decode())
         value = self._catalog.get(key)
         if found is not None:
             self._remove(found)
-            self._tell(TopicChange.DELETED, found)
+            self._notify(TopicChange.DELETED, found)
         if value is not None:
             self._take(key, value)
 
@@ -59,7 +59,7 @@ class FollowedTopics(Topics):
             logs: list[Log] = [LogElsewhere(name, index, topic_id) for index in range(len(log_ids))]
             topic = Topic(name, topic_id, logs)
             self._add(topic)
-            self._tell(TopicChange.CREATED, topic)
+            self._notify(TopicChange.CREATED, topic)
 
     async def create(self, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> Topic:
         raise _elsewhere()

@@ -72,7 +72,7 @@ class StoreTopics(Topics):
         self._add(topic)
         if settings:
             self._configs.changed(ResourceType.TOPIC, name, settings)
-        self._tell(TopicChange.CREATED, topic)
+        self._notify(TopicChange.CREATED, topic)
         return topic
 
     async def add_partitions(self, name: str, count: int) -> None:
@@ -89,7 +89,7 @@ class StoreTopics(Topics):
         finally:
             self._changing.discard(name)
         topic.partitions += self._logs(log_ids, name, topic.topic_id)[have:]
-        self._tell(TopicChange.GREW, topic)
+        self._notify(TopicChange.GREW, topic)
 
     async def delete(self, name: str) -> None:
         topic = self._claim(name)
@@ -103,7 +103,7 @@ class StoreTopics(Topics):
             self._changing.discard(name)
         self._remove(topic)
         self._configs.changed(ResourceType.TOPIC, name, {})
-        self._tell(TopicChange.DELETED, topic)
+        self._notify(TopicChange.DELETED, topic)
 
     def _claim(self, name: str) -> Topic:
         topic = self._by_name.get(name)

@@ -107,7 +107,7 @@ class Topics(ABC):
         self._by_id[topic.topic_id] = topic
         self._folded.setdefault(_fold(topic.name), {})[topic.name] = None
 
-    def _tell(self, change: TopicChange, topic: Topic) -> None:
+    def _notify(self, change: TopicChange, topic: Topic) -> None:
         settle(tuple(self._listeners), change, topic)
 
     def _remove(self, topic: Topic) -> None:

@@ -444,7 +444,7 @@ class TierBackend:
             self._duties.topic_gone(topic.topic_id)
 
     def _upstream_changed(self, change: UpstreamChange, topic: UpstreamTopic) -> None:
-        """Log the loss of the state topic, as clients cannot tell why acknowledgements fail.
+        """Log the loss of the state topic, as clients do not learn why acknowledgements fail.
 
         When it is there again, slots are claimed again: the state in memory is not in the log.
         """
@@ -476,7 +476,7 @@ class TierBackend:
     def _placement_changed(self) -> None:
         """Apply changed placement rules."""
         self._nodes.drain(self._config.node_id in self._placement.drained())
-        self._nodes.tell()
+        self._nodes.report()
 
     def _fetching(self, committed: bool) -> Fetcher:
         if committed not in self._fetchers:

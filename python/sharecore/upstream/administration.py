@@ -84,7 +84,7 @@ class Administration:
             found[place] = (
                 self._leaderless(place)
                 if self._is_known(place)
-                else _not_told(place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                else _unknown(place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             )
         asked = (self._list_at(node, places, wanted, committed) for node, places in by_node.items())
         for part in await asyncio.gather(*asked):
@@ -250,7 +250,7 @@ class Administration:
             if found.error_code:
                 raise refusal(
                     found.error_code,
-                    "to tell the settings of topic",
+                    "to describe the settings of topic",
                     name,
                     "DescribeConfigs",
                     found.error_message,
@@ -357,11 +357,11 @@ def _settled(found: ListedOffset | KafkaError | int | None) -> bool:
     return found is not None and not (isinstance(found, KafkaError) and found.code in PASSING)
 
 
-def _not_told(place: Place, code: int) -> KafkaError:
-    return refusal(code, "to tell offsets of", f"{place[0]}-{place[1]}", "Describe", topic=place[0])
+def _unknown(place: Place, code: int) -> KafkaError:
+    return refusal(code, "to list offsets of", f"{place[0]}-{place[1]}", "Describe", topic=place[0])
 
 
 def _listed(place: Place, answer: ListOffsetsPartitionResponse) -> ListedOffset | KafkaError:
     if answer.error_code:
-        return _not_told(place, answer.error_code)
+        return _unknown(place, answer.error_code)
     return ListedOffset(answer.offset, answer.timestamp, answer.leader_epoch)

@@ -167,7 +167,7 @@ class Upstream:
         for name in wanted:
             topic = self.metadata.get(name)
             code = refused.get(name, 0 if topic is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            found[name] = refusal(code, "to tell of topic", name, "Describe") if code else _known(topic)
+            found[name] = refusal(code, "to describe topic", name, "Describe") if code else _known(topic)
         return found
 
     async def all_topics(self) -> list[Topic]:

@@ -153,7 +153,7 @@ class Metadata:
         if topic is not None:
             self.forget([name])
             self._bury(topic)
-            self._tell(TopicChange.DELETED, topic)
+            self._notify(TopicChange.DELETED, topic)
 
     def take(self, response: MetadataResponse, now_ms: int, *, whole: bool = False) -> dict[str, int]:
         """Apply an answer.
@@ -260,7 +260,7 @@ class Metadata:
         self._topics[topic.name] = topic
         self._names[topic.topic_id] = topic.name
         for change in _changes(before, topic):
-            self._tell(change, topic)
+            self._notify(change, topic)
 
     def _begins_anew(self, answer: MetadataResponseTopic, known: Topic, now_ms: int) -> bool:
         """Return whether decreased leader epochs belong to a recreated topic.
@@ -286,7 +286,7 @@ class Metadata:
         if topic.has_id:
             self._gone.add(topic.topic_id)
 
-    def _tell(self, change: TopicChange, topic: Topic) -> None:
+    def _notify(self, change: TopicChange, topic: Topic) -> None:
         settle(list(self._callbacks), change, topic)
 
 

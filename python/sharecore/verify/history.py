@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypedDict
 
 FORMAT = 1
-_TELL_BYTES = 1 << 22
+_REPORT_BYTES = 1 << 22
 
 
 class HistoryError(ValueError):
@@ -117,18 +117,18 @@ class Progress:
     """Counts the bytes read.
 
     Args:
-        tell: called now and then with the number so far.
+        report: called now and then with the number so far.
     """
 
-    def __init__(self, tell: Callable[[int], None] = lambda _: None) -> None:
-        self._tell, self._bytes, self._untold = tell, 0, 0
+    def __init__(self, report: Callable[[int], None] = lambda _: None) -> None:
+        self._report, self._bytes, self._unreported = report, 0, 0
 
     def add(self, size: int) -> None:
         """Count a line."""
-        self._untold += size
-        if self._untold >= _TELL_BYTES:
-            self._bytes, self._untold = self._bytes + self._untold, 0
-            self._tell(self._bytes)
+        self._unreported += size
+        if self._unreported >= _REPORT_BYTES:
+            self._bytes, self._unreported = self._bytes + self._unreported, 0
+            self._report(self._bytes)
 
 
 def read(paths: Sequence[Path], progress: Progress | None = None) -> Iterator[Line]:

@@ -1,4 +1,5 @@
-//! `sharecore._core.decompress` and `crc32c`, for data that clients push outside of record batches.
+//! `sharecore._core.decompress` and `crc32c`, for data that clients push outside of record batches; and `java_hash`, Java's string
+//! hash, which maps keys to partitions of a coordinator's topic.
 
 use std::borrow::Cow;
 
@@ -34,4 +35,9 @@ pub(crate) fn codec((number, level): (i16, Option<i32>)) -> PyResult<Codec> {
     let compression =
         Compression::from_id(number).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
     Ok(Codec { compression, level })
+}
+
+#[pyfunction]
+pub(crate) fn java_hash(units: &[u8], before: i32) -> i32 {
+    sharecore_wire::java_hash(units, before)
 }

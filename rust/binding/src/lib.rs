@@ -14,7 +14,6 @@ mod clock;
 mod codes;
 mod collected;
 mod columns;
-mod combine;
 mod completion;
 mod compression;
 mod convert;
@@ -35,7 +34,6 @@ mod home_nodes;
 mod incoming_request;
 mod intake;
 mod interest;
-mod java_hash;
 mod large;
 mod layout;
 mod leader;
@@ -62,7 +60,6 @@ mod record;
 mod records;
 mod rest;
 mod rules;
-mod scan;
 mod sending;
 mod session;
 mod settling;
@@ -132,9 +129,7 @@ mod _core {
     #[pymodule_export]
     use crate::columns::{damaged_batches, decode_columns};
     #[pymodule_export]
-    use crate::combine::combine;
-    #[pymodule_export]
-    use crate::compression::{crc32c, decompress};
+    use crate::compression::{crc32c, decompress, java_hash};
     #[pymodule_export]
     use crate::copying::{PyBucketCopy, PyBucketStatus, is_proven};
     #[pymodule_export]
@@ -155,8 +150,6 @@ mod _core {
     use crate::heap::use_one_heap;
     #[pymodule_export]
     use crate::home_nodes::PyHomeNodes;
-    #[pymodule_export]
-    use crate::java_hash::java_hash;
     #[pymodule_export]
     use crate::large::PyWritten;
     #[pymodule_export]
@@ -218,7 +211,7 @@ mod _core {
     #[pymodule_export]
     use crate::staging::PyStaging;
     #[pymodule_export]
-    use crate::state::combine_state_batches;
+    use crate::state::{combine, combine_state_batches};
     #[pymodule_export]
     use crate::state_fold::{PyStateContent, PyStateFold};
     #[pymodule_export]

@@ -1,10 +1,12 @@
-//! Combines packed state batches for the share coordinator.
+//! Combines state batches: lists of tuples, and packed ones for the share coordinator.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyList};
 use sharecore_engine::state_batch::{self, Malformed};
 use sharecore_engine::{Combiner, StateBatch};
+
+use crate::convert::{KeptStateBatches, tuple};
 
 /// From this many batches on, the interpreter is released while they are combined.
 const LONG_LIST: usize = 4096;
@@ -53,4 +55,23 @@ pub(crate) fn malformed(error: Malformed) -> PyErr {
         }
         Malformed::Batch(index) => format!("state batch {index} is invalid"),
     })
+}
+
+/// Merges new state batches into persisted ones.
+#[pyfunction]
+pub(crate) fn combine<'py>(
+    py: Python<'py>,
+    mut existing: KeptStateBatches<'py>,
+    mut new: KeptStateBatches<'py>,
+    start_offset: i64,
+) -> PyResult<Bound<'py, PyList>> {
+    let start_offset = (start_offset >= 0).then_some(start_offset);
+    let mut room = Combiner::default();
+    let combined = room.combine(&existing.batches, &new.batches, start_offset);
+    // Most batches are unchanged, so the caller's tuples are reused
+    let tuples = combined.iter().map(|batch| {
+        let kept = existing.tuple(batch).or_else(|| new.tuple(batch));
+        kept.map_or_else(|| tuple(batch).into_pyobject(py), Ok)
+    });
+    PyList::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
 }

@@ -9,11 +9,11 @@ use sharecore_store::{
     Change, Durability, FaultPoint, LogConfig, Options, Refusal, Store, StoreError, TimestampType,
 };
 
+use crate::batches::decoded;
 use crate::compression::codec;
 use crate::copying::{PyBucketCopy, PyBucketStatus};
 use crate::drained::{Drained, Offsets, as_tuple, as_tuples};
 use crate::error::kafka_error;
-use crate::scan::decoded;
 use crate::sending::{Pair, pairs};
 use crate::slices::{PyReading, Read, begin, bytes_of, copied, copied_cached, wanted};
 

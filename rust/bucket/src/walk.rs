@@ -9,7 +9,7 @@ use crate::{
 
 /// Window of the epoch before the first claim, which has no writer.
 const FIRST_WINDOW: u32 = 1;
-/// Window of the leader of a home: it tells a home from the copy of a store.
+/// Window of the leader of a home: it distinguishes a home from the copy of a store.
 pub const HOME_WINDOW: u32 = 8;
 
 /// A place of the journal, and the state before it.

@@ -154,7 +154,7 @@ fn the_walk_passes_what_follows_and_nothing_else() {
 }
 
 #[test]
-fn a_lost_object_is_told_from_one_that_was_never_written() {
+fn a_lost_object_differs_from_one_that_was_never_written() {
     let mut walk = Walk::default();
     walk.take(&header(Kind::Claim, 1).object(&claim(2).encode()).0)
         .expect("the first claim");

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* libsharecore: the in-flight state of Kafka share partitions (KIP-932). docs/c-abi.md tells how to use it.
+/* libsharecore: the in-flight state of Kafka share partitions (KIP-932). docs/c-abi.md shows how to use it.
    Made from rust/capi by `make capi-header`; do not edit. */
 
 // The result of a call. Positive codes are Kafka's error codes; negative ones mean a bug in the caller or the library.

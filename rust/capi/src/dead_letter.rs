@@ -7,7 +7,7 @@ use crate::handle::SharecorePartition;
 use crate::memory::{List, Place};
 use crate::status::SharecoreStatus;
 use crate::types::{SharecoreDeadLetter, SharecoreWrite};
-use crate::write::told;
+use crate::write::to_c;
 
 /// The dead letters that became due since the last call, oldest first.
 ///
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn sharecore_finish_archiving(
         // SAFETY: promised by the caller
         let place = unsafe { Place::new(write, "write") }?;
         let answer = partition.finish_archiving(first, last);
-        place.put(told(answer));
+        place.put(to_c(answer));
         Ok(())
     })
 }

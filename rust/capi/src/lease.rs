@@ -12,7 +12,7 @@ use crate::status::{Failure, SharecoreStatus};
 use crate::types::{
     SharecoreAcknowledgement, SharecoreAcquired, SharecoreFetch, SharecoreRange, SharecoreWrite,
 };
-use crate::write::told;
+use crate::write::to_c;
 
 thread_local! {
     /// This thread's last acquired records, kept so that a caller whose array was too small does not lose them.
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn sharecore_acknowledge(
             })
             .collect::<Result<Vec<_>, Failure>>()?;
         let answer = partition.acknowledge(now_ms, member, &batches)?;
-        place.put(told(answer));
+        place.put(to_c(answer));
         Ok(())
     })
 }
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn sharecore_release(
         let (member, place) =
             unsafe { (name(member, member_length)?, Place::new(write, "write")?) };
         let answer = partition.release(member);
-        place.put(told(answer));
+        place.put(to_c(answer));
         Ok(())
     })
 }

@@ -12,7 +12,7 @@ use crate::status::{Failure, SharecoreStatus};
 use crate::types::{
     SharecoreConfig, SharecoreRange, SharecoreStateBatch, SharecoreWrite, state_batches,
 };
-use crate::write::told;
+use crate::write::to_c;
 
 const NO_ORDER: u8 = 0;
 const BY_KEY: u8 = 1;
@@ -357,7 +357,7 @@ pub unsafe extern "C" fn sharecore_advance_at(
     with(partition, |partition| {
         // SAFETY: promised by the caller
         let place = unsafe { Place::new(write, "write") }?;
-        place.put(told(partition.advance(now_ms, wall_ms)));
+        place.put(to_c(partition.advance(now_ms, wall_ms)));
         Ok(())
     })
 }

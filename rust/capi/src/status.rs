@@ -82,7 +82,7 @@ pub(crate) fn ended(answer: Result<(), Failure>) -> SharecoreStatus {
 /// `out` must point to `capacity` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sharecore_last_error(out: *mut c_char, capacity: usize) -> usize {
-    let told = LAST_ERROR.try_with(|last| {
+    let copied = LAST_ERROR.try_with(|last| {
         let last = last.borrow();
         if !out.is_null() && capacity > 0 {
             let mut fits = last.len().min(capacity - 1);
@@ -97,5 +97,5 @@ pub unsafe extern "C" fn sharecore_last_error(out: *mut c_char, capacity: usize)
         }
         last.len() + 1
     });
-    told.unwrap_or(1)
+    copied.unwrap_or(1)
 }

@@ -10,7 +10,7 @@ use crate::status::SharecoreStatus;
 use crate::types::{SharecoreStateBatch, SharecoreWrite, state_batches};
 
 /// Converts a state change for the caller; all zero without a change.
-pub(crate) fn told(write: Option<Write<'_>>) -> SharecoreWrite {
+pub(crate) fn to_c(write: Option<Write<'_>>) -> SharecoreWrite {
     write.map_or_else(SharecoreWrite::default, |write| SharecoreWrite {
         id: write.id,
         start_offset: write.start_offset,
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn sharecore_advance(
         let place = unsafe { Place::new(write, "write") }?;
         plain(partition, "sharecore_advance_at")?;
         let answer = partition.advance(now_ms, 0);
-        place.put(told(answer));
+        place.put(to_c(answer));
         Ok(())
     })
 }

@@ -282,8 +282,8 @@ fn null_and_crooked_pointers_are_refused_and_change_nothing() {
             let odd = SharecoreRange { first, last };
             assert_eq!(take(name, &odd, &FETCH, out, count), BadArgument);
         }
-        let told = sharecore_acknowledge(partition, 0, name, 1, &raw const ack, 1, write);
-        assert_eq!(told, BadPointer);
+        let status = sharecore_acknowledge(partition, 0, name, 1, &raw const ack, 1, write);
+        assert_eq!(status, BadPointer);
         assert_eq!(message(), "types is null");
         assert_eq!(
             sharecore_release(partition, name, 1, null_mut()),

@@ -136,7 +136,7 @@ impl<B> Output<B> {
         self.away = None;
     }
 
-    /// Tells, once each time, that a mark was passed.
+    /// Reports once each time that a mark was passed.
     pub fn passed(&mut self) -> Option<Mark> {
         let bytes = self.bytes();
         if !self.is_high && bytes > self.high {

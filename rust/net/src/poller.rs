@@ -24,7 +24,7 @@ pub struct Ready {
     pub ended: bool,
 }
 
-/// Watches sockets. Each change of a socket is reported once (edge-triggered): a socket remembers what it was told.
+/// Watches sockets. Each change of a socket is reported once (edge-triggered): a socket remembers the last report.
 pub struct Poller {
     poll: Poll,
     events: Events,

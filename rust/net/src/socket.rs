@@ -63,7 +63,7 @@ impl Socket {
             stream: Arc::new(Stream(inner)),
             // known to be ready when the poller says so
             readable: false,
-            // a failing attempt tells
+            // a failed attempt shows it
             writable: true,
             ended: false,
         })
@@ -107,7 +107,7 @@ impl Socket {
     ///
     /// The connection is broken.
     pub fn receive(&mut self, into: &mut [MaybeUninit<u8>]) -> io::Result<Received> {
-        assert!(!into.is_empty(), "an end could not be told from no room");
+        assert!(!into.is_empty(), "an end would look like a full buffer");
         if !self.readable {
             return Ok(Received::Nothing);
         }

@@ -219,7 +219,7 @@ impl Outcome {
 /// The refused records to list, with the reason for each.
 fn reasons(refused: &RefusedRecords, log: Place<'_>) -> Vec<(i32, String)> {
     let Place { topic, index, .. } = log;
-    let told = refused.first.iter().map(|(record, fault)| {
+    let lines = refused.first.iter().map(|(record, fault)| {
         let reason = match fault {
             RecordFault::Timestamp => OUT_OF_RANGE.to_owned(),
             RecordFault::NoKey => format!(
@@ -228,7 +228,7 @@ fn reasons(refused: &RefusedRecords, log: Place<'_>) -> Vec<(i32, String)> {
         };
         (*record, reason)
     });
-    told.collect()
+    lines.collect()
 }
 
 /// The message for the whole batch.
@@ -263,7 +263,7 @@ mod tests {
         log_start_offset: 20,
     };
 
-    fn told(refused: Refused, log: Option<Place<'_>>) -> (i16, Option<String>, i64, Vec<String>) {
+    fn fields(refused: Refused, log: Option<Place<'_>>) -> (i16, Option<String>, i64, Vec<String>) {
         let mut answer = Answer::default();
         let place = answer.name(4);
         answer.refuse(place, refused, log);
@@ -291,24 +291,30 @@ mod tests {
             code: 17,
             message: Some(message.to_owned()),
         };
-        assert_eq!(told(Refused::Acks, None), (21, None, -1, vec![]));
-        assert_eq!(told(Refused::TransactionalId, None), (53, None, -1, vec![]));
+        assert_eq!(fields(Refused::Acks, None), (21, None, -1, vec![]));
+        assert_eq!(
+            fields(Refused::TransactionalId, None),
+            (53, None, -1, vec![])
+        );
         let internal = (17, Some("internal".to_owned()), -1, vec![]);
-        assert_eq!(told(by_the_broker("internal"), Some(LOG)), internal);
-        assert_eq!(told(by_the_broker(""), None), (17, None, -1, vec![]));
+        assert_eq!(fields(by_the_broker("internal"), Some(LOG)), internal);
+        assert_eq!(fields(by_the_broker(""), None), (17, None, -1, vec![]));
     }
 
     #[test]
-    fn some_refusals_of_the_store_tell_where_the_log_starts() {
+    fn some_refusals_of_the_store_say_where_the_log_starts() {
         let sequence = || Refused::ByTheStore(Refusal::OutOfOrderSequence("5 follows 3".into()));
         let text = Some("5 follows 3".to_owned());
-        assert_eq!(told(sequence(), Some(LOG)), (45, text.clone(), 20, vec![]));
-        assert_eq!(told(sequence(), None), (45, text, -1, vec![]));
+        assert_eq!(
+            fields(sequence(), Some(LOG)),
+            (45, text.clone(), 20, vec![])
+        );
+        assert_eq!(fields(sequence(), None), (45, text, -1, vec![]));
         for (refusal, code) in [
             (Refusal::CorruptBatch("torn".into()), CORRUPT_MESSAGE),
             (Refusal::Busy, KAFKA_STORAGE_ERROR),
         ] {
-            let (found, text, start, _) = told(Refused::ByTheStore(refusal), Some(LOG));
+            let (found, text, start, _) = fields(Refused::ByTheStore(refusal), Some(LOG));
             assert_eq!((found, start), (code, -1));
             assert!(text.is_some());
         }
@@ -323,7 +329,7 @@ mod tests {
             any_timestamp: false,
         };
         let (code, text, start, reasons) =
-            told(Refused::ByTheStore(Refusal::Records(refused)), Some(LOG));
+            fields(Refused::ByTheStore(Refusal::Records(refused)), Some(LOG));
         let reason = "Compacted topic cannot accept message without key in topic partition jobs-4";
         assert_eq!((code, start, reasons.len()), (87, 20, 5));
         assert_eq!(reasons[4], format!("4 {reason}"));
@@ -334,14 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_of_range_is_told_of_the_batch() {
+    fn a_time_out_of_range_is_an_error_of_the_batch() {
         let refused = RefusedRecords {
             count: 1,
             first: vec![(2, RecordFault::Timestamp)],
             any_timestamp: true,
         };
         let (code, text, _, reasons) =
-            told(Refused::ByTheStore(Refusal::Records(refused)), Some(LOG));
+            fields(Refused::ByTheStore(Refusal::Records(refused)), Some(LOG));
         assert_eq!((code, reasons), (32, vec![format!("2 {OUT_OF_RANGE}")]));
         assert!(!text.expect("a text").contains("RecordError"));
     }

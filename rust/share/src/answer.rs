@@ -22,7 +22,7 @@ const KAFKA_STORAGE_ERROR: i16 = 56;
 const FENCED_LEADER_EPOCH: i16 = 74;
 
 /// Whether an error means that acknowledgements were not persisted in time. If the broker no longer leads the partition,
-/// the client must also be told so, or it retries here until its own timeout.
+/// the client must also learn it, or it retries here until its own timeout.
 pub fn is_unwritten(code: i16) -> bool {
     matches!(
         code,
@@ -59,7 +59,7 @@ pub struct Node {
 
 /// The response for one partition.
 #[derive(Debug)]
-struct Told<N, R> {
+struct PartitionAnswer<N, R> {
     name: N,
     id: PartitionId,
     /// Id and epoch of the current leader in a redirect; otherwise zeros, as in Apache Kafka.
@@ -79,7 +79,7 @@ pub struct Answer<N, R> {
     pub lock_ms: i64,
     /// The throttle time.
     pub throttle_time_ms: i64,
-    told: Vec<Told<N, R>>,
+    partitions: Vec<PartitionAnswer<N, R>>,
     places: IdMap<PartitionId, usize>,
     /// Partitions by topic.
     topics: Vec<([u8; 16], Vec<usize>)>,
@@ -97,7 +97,7 @@ impl<N, R> Answer<N, R> {
         Self {
             lock_ms,
             throttle_time_ms: 0,
-            told: Vec::new(),
+            partitions: Vec::new(),
             places: IdMap::default(),
             topics: Vec::new(),
             by_topic: IdMap::default(),
@@ -110,12 +110,12 @@ impl<N, R> Answer<N, R> {
 
     /// Add a partition, which fixes its position; `name` is called if it is new.
     pub fn name(&mut self, id: PartitionId, name: impl FnOnce() -> N) -> usize {
-        let place = self.told.len();
+        let place = self.partitions.len();
         match self.places.entry(id) {
             Entry::Occupied(known) => return *known.get(),
             Entry::Vacant(new) => new.insert(place),
         };
-        self.told.push(Told {
+        self.partitions.push(PartitionAnswer {
             name: name(),
             id,
             leader: (0, 0),
@@ -130,7 +130,11 @@ impl<N, R> Answer<N, R> {
         }
         debug_assert_eq!(self.topics[at].0, id.0, "the place of another topic");
         self.topics[at].1.push(place);
-        debug_assert_eq!(self.told.len(), self.places.len(), "each is named once");
+        debug_assert_eq!(
+            self.partitions.len(),
+            self.places.len(),
+            "each is named once"
+        );
         place
     }
 
@@ -144,17 +148,17 @@ impl<N, R> Answer<N, R> {
         leader: Option<(i32, i32)>,
     ) {
         debug_assert_eq!(redirects(refusal.code), leader.is_some());
-        let told = &mut self.told[place];
+        let partition = &mut self.partitions[place];
         if beside && is_planted(Bug::AcknowledgeErrorHidden) {
             return;
         }
         if beside {
-            told.acknowledge_error = refusal;
+            partition.acknowledge_error = refusal;
         } else {
-            told.error = refusal;
+            partition.error = refusal;
         }
         if let Some(leader) = leader {
-            told.leader = leader;
+            partition.leader = leader;
             self.redirected.push(leader.0);
         }
     }
@@ -167,7 +171,7 @@ impl<N, R> Answer<N, R> {
                 .all(|pair| pair[0].last_offset < pair[1].first_offset)
         );
         debug_assert!(
-            self.told[place].records.is_none(),
+            self.partitions[place].records.is_none(),
             "what it brought before would be lost, and stay leased"
         );
         if !acquired.is_empty() {
@@ -180,13 +184,13 @@ impl<N, R> Answer<N, R> {
                 each.delivery_count = first;
             }
         }
-        self.told[place].records = Some(records);
-        self.told[place].acquired = acquired;
+        self.partitions[place].records = Some(records);
+        self.partitions[place].acquired = acquired;
     }
 
     /// Set a partition's fetch error.
     pub fn fail(&mut self, place: usize) {
-        debug_assert!(place < self.told.len(), "it is not named");
+        debug_assert!(place < self.partitions.len(), "it is not named");
         self.failed.push(place);
     }
 
@@ -208,7 +212,7 @@ impl<N, R> Answer<N, R> {
 
     /// Return its partitions.
     pub fn ids(&self) -> impl Iterator<Item = PartitionId> {
-        self.told.iter().map(|told| told.id)
+        self.partitions.iter().map(|partition| partition.id)
     }
 
     /// Return partitions with a fetch error.
@@ -223,50 +227,47 @@ impl<N, R> Answer<N, R> {
 
     /// Return the callers' keys of its partitions.
     pub fn names(&self) -> impl Iterator<Item = &N> {
-        self.told.iter().map(|told| &told.name)
+        self.partitions.iter().map(|partition| &partition.name)
     }
 
     /// Return the records at a position.
     pub fn records(&self, place: usize) -> Option<&R> {
-        self.told.get(place)?.records.as_ref()
+        self.partitions.get(place)?.records.as_ref()
     }
 
     fn at(&self, places: &[usize]) -> impl Iterator<Item = (PartitionId, &N)> {
         places.iter().map(|place| {
-            let told = &self.told[*place];
-            (told.id, &told.name)
+            let partition = &self.partitions[*place];
+            (partition.id, &partition.name)
         })
     }
 
     /// Check that every partition belongs to exactly one topic.
     fn is_whole(&self) -> bool {
-        let told: usize = self.topics.iter().map(|(_, places)| places.len()).sum();
-        told == self.told.len()
+        let count: usize = self.topics.iter().map(|(_, places)| places.len()).sum();
+        count == self.partitions.len()
     }
 
     /// Build the `ShareFetch` message; records are referenced by position, `size` returns their bytes.
     pub fn of_fetch(&self, size: impl Fn(&R) -> usize) -> ShareFetchResponse<'_> {
-        debug_assert!(
-            self.is_whole(),
-            "a partition is told of in no topic, or in two"
-        );
+        debug_assert!(self.is_whole(), "a partition is in no topic, or in two");
         let partition = |place: &usize| {
-            let told = &self.told[*place];
+            let partition = &self.partitions[*place];
             fetch::PartitionData {
-                partition_index: told.id.1,
-                error_code: told.error.code,
-                error_message: told.error.text.as_deref(),
-                acknowledge_error_code: told.acknowledge_error.code,
-                acknowledge_error_message: told.acknowledge_error.text.as_deref(),
-                current_leader: told.leader(),
-                records: match &told.records {
+                partition_index: partition.id.1,
+                error_code: partition.error.code,
+                error_message: partition.error.text.as_deref(),
+                acknowledge_error_code: partition.acknowledge_error.code,
+                acknowledge_error_message: partition.acknowledge_error.text.as_deref(),
+                current_leader: partition.leader(),
+                records: match &partition.records {
                     Some(records) => Records::Far {
                         len: size(records),
                         id: *place,
                     },
                     None => Records::Here(&[]),
                 },
-                acquired_records: told.acquired.clone(),
+                acquired_records: partition.acquired.clone(),
             }
         };
         let topics = self.topics.iter();
@@ -285,18 +286,15 @@ impl<N, R> Answer<N, R> {
 
     /// Build the `ShareAcknowledge` message.
     pub fn of_acknowledge(&self) -> ShareAcknowledgeResponse<'_> {
-        debug_assert!(
-            self.is_whole(),
-            "a partition is told of in no topic, or in two"
-        );
+        debug_assert!(self.is_whole(), "a partition is in no topic, or in two");
         debug_assert!(self.served.is_empty(), "it has no place for records");
         let partition = |place: &usize| {
-            let told = &self.told[*place];
+            let partition = &self.partitions[*place];
             acknowledge::PartitionData {
-                partition_index: told.id.1,
-                error_code: told.error.code,
-                error_message: told.error.text.as_deref(),
-                current_leader: told.leader(),
+                partition_index: partition.id.1,
+                error_code: partition.error.code,
+                error_message: partition.error.text.as_deref(),
+                current_leader: partition.leader(),
             }
         };
         let topics = self.topics.iter();
@@ -325,7 +323,7 @@ impl<N, R> Answer<N, R> {
     }
 }
 
-impl<N, R> Told<N, R> {
+impl<N, R> PartitionAnswer<N, R> {
     fn leader(&self) -> LeaderIdAndEpoch {
         let (leader_id, leader_epoch) = self.leader;
         LeaderIdAndEpoch {
@@ -369,8 +367,8 @@ mod tests {
             answer.name(id(topic, index), || "a partition");
         }
         assert_eq!(answer.names().count(), 3);
-        let told = answer.of_fetch(|records| records.len());
-        let topics: Vec<_> = told
+        let response = answer.of_fetch(|records| records.len());
+        let topics: Vec<_> = response
             .responses
             .iter()
             .map(|topic| {
@@ -380,12 +378,12 @@ mod tests {
             })
             .collect();
         assert_eq!(topics, [(2, vec![3, 1]), (1, vec![0])]);
-        assert_eq!(told.acquisition_lock_timeout_ms, 30_000);
-        assert!(told.node_endpoints.is_empty());
+        assert_eq!(response.acquisition_lock_timeout_ms, 30_000);
+        assert!(response.node_endpoints.is_empty());
     }
 
     #[test]
-    fn a_fetch_tells_of_what_it_brings_beside_what_was_acknowledged() {
+    fn a_fetch_returns_records_beside_results_of_acknowledgements() {
         let mut answer = answer();
         let place = answer.name(id(1, 0), || "first");
         answer.bring(place, b"batch", vec![acquired(5, 6), acquired(7, 7)]);
@@ -394,8 +392,8 @@ mod tests {
         answer.bring(other, b"", Vec::new());
         answer.refuse(other, refusal(29, ""), false, None);
         answer.fail(other);
-        let told = answer.of_fetch(|records| records.len());
-        let [first, second] = &told.responses[0].partitions[..] else {
+        let response = answer.of_fetch(|records| records.len());
+        let [first, second] = &response.responses[0].partitions[..] else {
             panic!("two partitions");
         };
         assert_eq!((first.error_code, first.acknowledge_error_code), (0, 121));
@@ -413,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_sent_away_hears_where_to_go() {
+    fn who_is_sent_away_gets_the_leader() {
         let mut answer = answer();
         let place = answer.name(id(1, 0), || "moved");
         assert!(!answer.redirects());
@@ -431,15 +429,19 @@ mod tests {
             rack: None,
         };
         answer.send_to([node(1, "one"), node(2, "two"), node(3, "three")]);
-        let told = answer.of_acknowledge();
-        let leader = told.responses[0].partitions[0].current_leader.clone();
+        let response = answer.of_acknowledge();
+        let leader = response.responses[0].partitions[0].current_leader.clone();
         assert_eq!((leader.leader_id, leader.leader_epoch), (2, 10));
-        let hosts: Vec<_> = told.node_endpoints.iter().map(|node| node.host).collect();
+        let hosts: Vec<_> = response
+            .node_endpoints
+            .iter()
+            .map(|node| node.host)
+            .collect();
         assert_eq!(hosts, ["two"]);
     }
 
     #[test]
-    fn errors_of_writes_and_of_leaders_are_told_apart() {
+    fn errors_of_writes_and_of_leaders_have_fields_of_their_own() {
         let codes = -1..130;
         let unwritten: Vec<_> = codes.clone().filter(|code| is_unwritten(*code)).collect();
         let moved: Vec<_> = codes.filter(|code| redirects(*code)).collect();

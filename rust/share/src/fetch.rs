@@ -111,7 +111,7 @@ impl Wanted {
 
     /// Whether the response may contain records.
     pub fn fetches(&self) -> bool {
-        // one that renews hears of no partition's trouble either
+        // one that renews gets no partition's errors either
         !self.is_last() && !self.renews
     }
 
@@ -247,8 +247,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_decides_what_is_told() {
-        let told = |max_bytes, max_records, epoch| {
+    fn the_request_decides_what_is_returned() {
+        let flags = |max_bytes, max_records, epoch| {
             let asked = ShareFetchRequest {
                 max_bytes,
                 max_records,
@@ -258,12 +258,12 @@ mod tests {
             let wanted = Wanted::of(&asked).expect("a request");
             (wanted.fetches(), wanted.names_new(), wanted.refuses_all())
         };
-        assert_eq!(told(1000, 10, 3), (true, true, false));
-        assert_eq!(told(1000, 0, 3), (true, false, false));
-        assert_eq!(told(0, 10, 3), (true, false, false));
-        assert_eq!(told(-1, 10, 3), (true, false, true));
-        assert_eq!(told(-1, 0, 3), (true, false, false));
-        assert_eq!(told(1000, 10, FINAL_EPOCH), (false, false, false));
+        assert_eq!(flags(1000, 10, 3), (true, true, false));
+        assert_eq!(flags(1000, 0, 3), (true, false, false));
+        assert_eq!(flags(0, 10, 3), (true, false, false));
+        assert_eq!(flags(-1, 10, 3), (true, false, true));
+        assert_eq!(flags(-1, 0, 3), (true, false, false));
+        assert_eq!(flags(1000, 10, FINAL_EPOCH), (false, false, false));
     }
 
     #[test]

@@ -131,32 +131,32 @@ mod tests {
 
     use super::*;
 
-    fn told(interest: &mut Interest<u8, u8>) -> Vec<u8> {
+    fn woken(interest: &mut Interest<u8, u8>) -> Vec<u8> {
         std::iter::from_fn(|| interest.take_next()).collect()
     }
 
     #[test]
-    fn who_has_waited_longest_is_told_first_and_once() {
+    fn who_has_waited_longest_is_notified_first_and_once() {
         let mut interest = Interest::default();
         for session in [3, 1, 2, 3] {
             interest.subscribe(session, session);
         }
         assert_eq!(interest.waiting(), 3);
-        assert_eq!(told(&mut interest), [3, 1, 2]);
+        assert_eq!(woken(&mut interest), [3, 1, 2]);
         assert_eq!(interest.all().count(), 0);
     }
 
     #[test]
-    fn who_holds_waits_behind_those_who_wait_and_is_not_told_of_records() {
+    fn who_holds_waits_behind_those_who_wait_and_is_not_notified_of_records() {
         let mut interest = Interest::default();
         interest.subscribe_end(7, 7);
         interest.subscribe(1, 1);
         interest.subscribe_end(1, 1);
         assert_eq!(interest.all().copied().collect::<Vec<_>>(), [1, 7]);
         assert_eq!(interest.waiters().copied().collect::<Vec<_>>(), [1]);
-        assert_eq!(told(&mut interest), [1]);
+        assert_eq!(woken(&mut interest), [1]);
         interest.subscribe(7, 7);
-        assert_eq!(told(&mut interest), [7]);
+        assert_eq!(woken(&mut interest), [7]);
         assert_eq!(interest.unsubscribe(7), None);
     }
 

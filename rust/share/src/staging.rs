@@ -211,7 +211,7 @@ impl<B> Staging<B> {
         })
     }
 
-    /// A batch that was sent is written, or lost; whoever waits for one that is written can be told.
+    /// A batch that was sent is written, or lost; whoever waits for a written one can be notified.
     pub fn ended(&mut self, number: Number, is_lost: bool) {
         let is_lost = is_lost && !is_planted(Bug::LostIsWritten);
         debug_assert!(self.sent.contains(&number), "it was not sent");
@@ -273,7 +273,7 @@ impl<B> Staging<B> {
     /// Takes out what is lost, and what was staged on top of it: none of it is written any more, and memory is ahead.
     ///
     /// Each batch stays known until [`answer`](Self::answer), also one that was answered when its time was over: who follows
-    /// its end has to be told.
+    /// its end has to be reported.
     pub fn abandon(&mut self) -> Vec<Number> {
         self.is_overtaken = false;
         self.set_stale(true);
@@ -297,7 +297,7 @@ impl<B> Staging<B> {
         gone
     }
 
-    /// Whoever waits for a batch is told how it has ended, or that its time is over.
+    /// Whoever waits for a batch is notified when it ends or its time is over.
     pub fn answer(&mut self, number: Number) {
         if let Some(batch) = self.batches.get_mut(&number) {
             batch.is_answered = true;
@@ -316,7 +316,7 @@ impl<B> Staging<B> {
         self.assert_in_order();
     }
 
-    /// The oldest batch of which nobody was told.
+    /// The oldest batch whose end was not reported.
     pub fn oldest(&self) -> Option<&B> {
         let first = self.unanswered.front()?;
         self.batches.get(first).map(|batch| &batch.it)
@@ -329,7 +329,7 @@ impl<B> Staging<B> {
         (batch.due_ms <= now_ms).then_some(&batch.it)
     }
 
-    /// A batch, as long as it is on its way or nobody was told of it.
+    /// A batch, until its end is reported.
     pub fn get(&self, number: Number) -> Option<&B> {
         self.batches.get(&number).map(|batch| &batch.it)
     }
@@ -362,7 +362,7 @@ impl<B> Staging<B> {
         }
     }
 
-    /// It is in no list any more; kept as long as somebody is to be told of it.
+    /// It is in no list any more; kept until its end is reported.
     fn unlist(&mut self, number: Number) {
         if let Some(batch) = self.batches.get_mut(&number) {
             batch.is_listed = false;
@@ -379,7 +379,7 @@ impl<B> Staging<B> {
         );
         debug_assert!(
             self.unanswered.iter().is_sorted(),
-            "who has waited longest is told first"
+            "who has waited longest is notified first"
         );
         debug_assert!(
             self.sent.is_empty() || self.staged.front().is_none_or(|next| self.sent[0] < *next),

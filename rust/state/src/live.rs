@@ -70,7 +70,7 @@ impl Live {
             && let Some(key) = order.pop()
         {
             let state = self.fold.remove(&key).expect("a key that was listed");
-            tell(&key, state, &mut columns);
+            push_row(&key, state, &mut columns);
         }
         if order.is_empty() && columns.rows == 0 {
             self.note_lost();
@@ -169,7 +169,7 @@ fn by_key(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     Key::read_rest(a).ok().cmp(&Key::read_rest(b).ok())
 }
 
-fn tell(key: &[u8], mut state: Folded, columns: &mut Columns) {
+fn push_row(key: &[u8], mut state: Folded, columns: &mut Columns) {
     let batches: Vec<Batch> = state.content.batches().iter().map(written).collect();
     columns.push(&Row {
         offset: state.offset,

@@ -204,13 +204,13 @@ fn decode(bytes: &[u8], state: &mut State) -> Option<Since> {
     fields.rest.is_empty().then_some(since)
 }
 
-fn decode_log(fields: &mut Fields<'_>, tells_progress: bool) -> Option<Log> {
+fn decode_log(fields: &mut Fields<'_>, has_progress: bool) -> Option<Log> {
     let mut log = Log {
         start: fields.i64()?,
         durable_end: fields.i64()?,
         ..Log::default()
     };
-    if tells_progress {
+    if has_progress {
         log.cleaned = Progress {
             end: fields.i64()?,
             covered: fields.i64()?,

@@ -53,7 +53,7 @@ impl Damages {
     }
 
     /// Sets the signal to raise when a new one is found.
-    pub(crate) fn tell(&self, signal: Arc<Signal>) {
+    pub(crate) fn notify(&self, signal: Arc<Signal>) {
         let _ = self.signal.set(signal);
     }
 

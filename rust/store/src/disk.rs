@@ -89,7 +89,7 @@ fn read_cached(file: &fs::File, mut out: &mut [u8], mut at: u64) -> io::Result<(
     Ok(())
 }
 
-/// Always a miss: this system cannot tell what is in memory.
+/// Always a miss: this system does not report what is in memory.
 #[cfg(not(target_os = "linux"))]
 fn read_cached(_file: &fs::File, out: &mut [u8], _at: u64) -> io::Result<()> {
     if out.is_empty() {

@@ -178,7 +178,7 @@ fn why(journal: &Journal, error: &io::Error) -> String {
 }
 
 /// Notifies the copy in a bucket.
-fn tell(shared: &Shared, journal: &Journal, bytes: u64) {
+fn report(shared: &Shared, journal: &Journal, bytes: u64) {
     if let Some(backup) = &shared.backup {
         backup.committed(journal.segment, journal.position, journal.next_frame, bytes);
     }
@@ -197,7 +197,7 @@ fn ship(shared: &Shared, journal: &mut Journal, group: Arc<Group>) {
     }
     if let Ok((_, bytes)) = written {
         drop(state);
-        tell(shared, journal, bytes);
+        report(shared, journal, bytes);
     } else {
         shared.counts.failed();
         state.confirmed(shared, 0);
@@ -208,7 +208,7 @@ fn ship(shared: &Shared, journal: &mut Journal, group: Arc<Group>) {
 fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
     let written = write(shared, journal, &group);
     if let Ok((_, bytes)) = &written {
-        tell(shared, journal, *bytes);
+        report(shared, journal, *bytes);
     }
     let mut state = shared.lock();
     match written {

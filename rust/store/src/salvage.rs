@@ -24,7 +24,7 @@ use crate::{
 const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// Bytes between two progress reports.
-const TELL_BYTES: u64 = 4 << 20;
+const REPORT_BYTES: u64 = 4 << 20;
 /// The most open files of the old store.
 const FILES_MAX: usize = 64;
 
@@ -52,13 +52,13 @@ pub fn salvage(dir: &Path, to: &Path, progress: Progress<'_>) -> Result<Findings
         .map(|kept| kept.bytes)
         .sum::<u64>()
         .max(1);
-    let (mut written, mut told) = (0, 0);
+    let (mut written, mut reported) = (0, 0);
     let made = write(found, &new, &mut |bytes| {
         written += bytes;
-        if written - told < TELL_BYTES {
+        if written - reported < REPORT_BYTES {
             return;
         }
-        told = written;
+        reported = written;
         progress(size + size * written / total.max(written), 2 * size);
     });
     if let Err(error) = made.and_then(|()| put_in_place(&new, to)) {
@@ -170,7 +170,7 @@ impl Filling {
     }
 }
 
-fn write(mut found: Survey, dir: &Path, told: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+fn write(mut found: Survey, dir: &Path, report: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
     let mut segments = Segments::new(dir.into());
     let mut files: HashMap<(u64, Kind), File> = HashMap::new();
     let mut filling: Option<Filling> = None;
@@ -200,7 +200,7 @@ fn write(mut found: Survey, dir: &Path, told: &mut dyn FnMut(u64)) -> Result<(),
                 None => filling.insert(Filling::begin(dir, segments.new_id())?),
             };
             out.add(log, base, part, &bytes)?;
-            told(u64::from(part.len));
+            report(u64::from(part.len));
             if out.position >= SEGMENT_BYTES
                 && let Some(full) = filling.take()
             {

@@ -167,9 +167,9 @@ impl Slice {
                     && batch::matches_checksum(found)
             });
             let Some(header) = header else {
-                let told = self.note(bytes, (base, last));
+                let damage = self.note(bytes, (base, last));
                 if batches == 0 {
-                    return Err(Refusal::Damaged(told));
+                    return Err(Refusal::Damaged(damage));
                 }
                 return Ok(Intact { bytes, batches });
             };

@@ -105,7 +105,7 @@ pub(crate) type Pump = Box<dyn FnMut() + Send>;
 impl Shared {
     fn new(state: State, read_threads: usize, backup: Option<Arc<Backup>>) -> io::Result<Self> {
         let (signal, damages) = (Arc::new(Signal::new()?), Arc::clone(&state.damages));
-        damages.tell(Arc::clone(&signal));
+        damages.notify(Arc::clone(&signal));
         Ok(Self {
             damages,
             signal,

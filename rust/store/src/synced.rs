@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_that_is_not_whole_tells_nothing() {
+    fn a_mark_that_is_not_whole_says_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         assert_eq!(Mark::read(dir.path()), None);
         let mark = Mark {

@@ -67,7 +67,7 @@ fn what_is_filled_is_what_is_copied() {
 }
 
 #[test]
-fn several_threads_read_at_a_time_and_the_store_tells_which_reads_have_ended() {
+fn several_threads_read_at_a_time_and_the_store_reports_which_reads_have_ended() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(dir.path(), &Options::default());
     let together = Arc::new(Barrier::new(Options::default().read_threads));
@@ -116,9 +116,9 @@ fn a_read_of_the_disk_that_needs_the_bucket_goes_on_in_another_thread() {
     };
     let store = open(dir.path(), &options);
     let (go_on, goes_on) = mpsc::channel::<()>();
-    let (told, is_told) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     let moved = store.read_apart_from(ReadFrom::Disk, move |from| {
-        told.send(from).expect("the test listens");
+        sender.send(from).expect("the test listens");
         if from == ReadFrom::Bucket {
             goes_on.recv().expect("the test lets the read end");
         }
@@ -130,7 +130,7 @@ fn a_read_of_the_disk_that_needs_the_bucket_goes_on_in_another_thread() {
     go_on.send(()).expect("it waits");
     assert_eq!(ended(&store, 1), [moved].into());
     assert_eq!(
-        is_told.iter().collect::<Vec<_>>(),
+        received.iter().collect::<Vec<_>>(),
         [ReadFrom::Disk, ReadFrom::Bucket]
     );
 }
@@ -139,11 +139,11 @@ fn a_read_of_the_disk_that_needs_the_bucket_goes_on_in_another_thread() {
 fn reads_end_if_no_thread_can_be_started_for_the_bucket() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(dir.path(), &Options::default());
-    let (told, is_told) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     let read = |from| {
-        let told = told.clone();
+        let sender = sender.clone();
         store.read_apart_from(from, move |from| {
-            told.send(from).expect("the test listens");
+            sender.send(from).expect("the test listens");
             from == ReadFrom::Bucket
         })
     };
@@ -157,7 +157,7 @@ fn reads_end_if_no_thread_can_be_started_for_the_bucket() {
     let threaded = read(ReadFrom::Disk);
     assert_eq!(ended(&store, 1), [threaded].into());
     assert_eq!(
-        is_told.try_iter().collect::<Vec<_>>(),
+        received.try_iter().collect::<Vec<_>>(),
         [
             ReadFrom::Disk,
             ReadFrom::Bucket,

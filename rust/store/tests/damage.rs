@@ -48,7 +48,7 @@ fn refusal(dir: &Path, options: &Options) -> String {
 }
 
 #[test]
-fn a_second_process_is_told_that_the_directory_is_in_use() {
+fn a_second_process_learns_that_the_directory_is_in_use() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(dir.path(), &Options::default());
     assert!(matches!(

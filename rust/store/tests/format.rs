@@ -93,8 +93,8 @@ fn no_flipped_bit_makes_another_format_of_it() {
         let opened = Store::open(dir.path(), &Options::default());
         let refusal = opened.map(drop).err();
         // The checksum in its line may use capitals
-        let is_told = matches!(refusal, None | Some(StoreError::Damaged { .. }));
-        assert!(is_told, "bit {bit}: {refusal:?}");
+        let is_reported = matches!(refusal, None | Some(StoreError::Damaged { .. }));
+        assert!(is_reported, "bit {bit}: {refusal:?}");
         if bit / 8 < written.len() - "checksum=00000000\n".len() {
             assert!(refusal.is_some(), "bit {bit} went unseen");
         }
@@ -144,7 +144,7 @@ fn a_checkpoint_from_before_logs_were_compacted_is_read() {
 }
 
 #[test]
-fn a_damaged_format_is_told_and_can_be_saved_from() {
+fn a_damaged_format_is_reported_and_can_be_saved_from() {
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(dir.path(), &tiny());
     let log = create_log(&store);

@@ -100,7 +100,7 @@ fn an_owner_may_write_meanwhile() {
 }
 
 #[test]
-fn a_directory_without_a_store_is_told_and_left_alone() {
+fn a_directory_without_a_store_is_reported_and_left_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     let error = Store::look(dir.path(), 0)
         .map(drop)

@@ -283,9 +283,9 @@ proptest! {
                 if !findings.problems.is_empty() && !is_kept {
                     // The newest records of a log, or a whole log, may be lost without any trace
                     let known = findings.kept.iter().find(|kept| kept.log == *log);
-                    let told = known.is_some_and(|kept| *base < kept.end && *base >= kept.start);
-                    let told = told || !(findings.history_lost || newest_hit);
-                    prop_assert!(!told || lost.contains(&(*log, *base)), "offset {base} of log {log} is not listed: {:?}", findings);
+                    let listed = known.is_some_and(|kept| *base < kept.end && *base >= kept.start);
+                    let listed = listed || !(findings.history_lost || newest_hit);
+                    prop_assert!(!listed || lost.contains(&(*log, *base)), "offset {base} of log {log} is not listed: {:?}", findings);
                 }
                 prop_assert!(!(is_kept && lost.contains(&(*log, *base))), "offset {base} of log {log} is listed");
             }

@@ -242,7 +242,7 @@ impl Replay {
         let _ = write!(line, ",\"error\":{error}");
     }
 
-    /// Sends a write to the persister, which answers at once unless it is told to hold.
+    /// Sends a write to the persister, which answers at once unless it holds writes.
     fn answer(
         &mut self,
         line: &mut String,

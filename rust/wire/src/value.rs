@@ -145,10 +145,10 @@ pub fn write<S: Sink>(layout: &Layout, value: &Value<'_>, out: &mut S) -> Result
     if !layout.flexible {
         return Ok(());
     }
-    let told = |(field, value): &(&Field, &Value<'_>)| {
+    let is_written = |(field, value): &(&Field, &Value<'_>)| {
         field.tag.is_some() && !matches!(value, Value::Absent)
     };
-    let mut tagged: Vec<_> = fields().filter(told).collect();
+    let mut tagged: Vec<_> = fields().filter(is_written).collect();
     tagged.sort_by_key(|(field, _)| field.tag);
     out.buffer().uvarint(tagged.len());
     for (field, value) in tagged {

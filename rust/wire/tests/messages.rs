@@ -357,7 +357,7 @@ fn what_was_read_as_values_is_written_as_it_was() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_told_by_their_field() {
+fn values_that_do_not_fit_are_named_by_their_field() {
     let layout = Layout::new(0, false, vec![field("id", Kind::Int16)]);
     let unfit = |value| {
         let written = write(&layout, &value, &mut Vec::new());

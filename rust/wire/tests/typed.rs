@@ -256,7 +256,7 @@ fn records_that_the_sink_has_are_written_as_if_they_were_there() {
 }
 
 #[test]
-fn a_string_that_no_length_can_tell_is_not_written() {
+fn a_string_that_no_length_can_hold_is_not_written() {
     let name = "x".repeat(1 << 15);
     let data = TopicProduceData {
         name: &name,
@@ -270,5 +270,5 @@ fn a_string_that_no_length_can_tell_is_not_written() {
     assert_eq!(refused.unwrap_err().0, "name");
     request
         .encode(12, &mut Vec::new())
-        .expect("a compact length tells more");
+        .expect("a compact length says more");
 }

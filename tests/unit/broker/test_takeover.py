@@ -192,7 +192,7 @@ def test_a_leader_that_does_not_hear_the_bucket_serves_only_its_page(
     try:
         create(running, "jobs")
         storage = backend(running)
-        until(lambda: storage._isolation is not None and storage._isolation._was_heard)
+        until(lambda: storage._isolation is not None and storage._isolation._had_answered)
         assert storage._nodes is not None
         asyncio.run_coroutine_threadsafe(storage._nodes.look(), running.loop).result()
         kept, page = running.connect(), adopted(running)

@@ -1,4 +1,4 @@
-"""APIs of a standby: it tells clients which broker leads, and refuses everything else.
+"""APIs of a standby: it names the leading broker to clients, and refuses everything else.
 
 A refusal names the leader if the API can. If an API's answer has no field for the whole request's error, or
 if clients would ask the same broker again, the connection is closed: clients then choose another broker.

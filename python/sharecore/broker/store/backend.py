@@ -21,7 +21,7 @@ from sharecore.broker.store.bucket_watch import BucketWatch
 from sharecore.broker.store.cleaner import Cleaner
 from sharecore.broker.store.home_nodes import HomeCluster, HomeNodes, leader_epoch, next_leader_epoch
 from sharecore.broker.store.home_watch import LEASE_MS, HomeWatch, Lease, fenced_mark
-from sharecore.broker.store.isolation import UNHEARD_MS, Isolation
+from sharecore.broker.store.isolation import SILENT_MS, Isolation
 from sharecore.broker.store.last_leases import LastLeases
 from sharecore.broker.store.retention import Retention
 from sharecore.config import BrokerConfig
@@ -57,7 +57,7 @@ class StoreBackend:
     Args:
         open_storage: opens the data directory.
         is_tried: the bucket of a home is known to be one that can be relied on.
-        former: the leader of the home that has ended, if any: clients are not told its address any more.
+        former: the leader of the home that has ended, if any: clients no longer get its address.
         standby: found that nobody leads the home; None if nothing was watched.
     """
 
@@ -163,7 +163,7 @@ class StoreBackend:
         )
         store = self.storage.store
         self._isolation = Isolation(
-            partial(is_proven, store, UNHEARD_MS),
+            partial(is_proven, store, SILENT_MS),
             lambda: nodes.has_others,
             broker.send_clients_away,
             broker.welcome_clients,

@@ -62,7 +62,7 @@ class Lease(PeriodicLook):
         """Stop leasing, or lease again."""
         rests = not self._may_lease()
         if rests and not self._rests:
-            logger.warning("the bucket has not been heard for %d s: no records are leased", LEASE_MS // 1000)
+            logger.warning("the bucket has not answered for %d s: no records are leased", LEASE_MS // 1000)
             self._partitions.rest(_PART, lambda topic_id, partition: True)
         elif self._rests and not rests:
             self._partitions.resume(_PART)

@@ -39,7 +39,7 @@ def open_consumer(settings: Mapping[str, object]) -> Consumer:
 
 def dead_letter_topics(settings: Mapping[str, object], seconds: float = SECONDS) -> list[str]:
     """Names of the topics that share groups may have their letters in; those that this client may not ask
-    about are told on stderr.
+    about are named on stderr.
 
     Args:
         seconds: how long to wait for an answer.
@@ -118,12 +118,12 @@ class Topic:
 
         left = {index for index, first in self.begin.items() if first < self.end[index]}
         self._consumer.assign([TopicPartition(self._topic, index, self.begin[index]) for index in left])
-        heard = time.monotonic()
+        answered_s = time.monotonic()
         while left:
             messages = self._consumer.consume(_BATCH, 0.5)
             if messages:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > self._seconds:
+                answered_s = time.monotonic()
+            elif time.monotonic() - answered_s > self._seconds:
                 raise CommandFailed(f"{self._topic}: nothing came within {self._seconds:g} s")
             for message in messages:
                 index, error = message.partition(), message.error()

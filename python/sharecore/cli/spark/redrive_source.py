@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 class History:
-    """What a group archived, as far as the history of its state tells of it."""
+    """Records that a group archived, as far as the history of its state has them."""
 
     def __init__(
         self, settings: dict[str, str], group: str, topics: list[str], outcome: str, to: str | None
@@ -30,7 +30,7 @@ class History:
         )
         self._limit = delivery_limit(settings, group)
         self._planned: DataFrame | None = None
-        self.nothing = f"the history of group {group} tells of no archived record"
+        self.nothing = f"the history of group {group} has no archived record"
         self.facts = {"group": group}
 
     def memory(self, out: str) -> str:

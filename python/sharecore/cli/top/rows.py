@@ -91,7 +91,7 @@ def fitted(
 
 
 def shortened(name: str, width: int) -> str:
-    """Return a name in at most `width` characters, its middle left out: ends tell names apart."""
+    """Return a name in at most `width` characters, without its middle: names differ at their ends."""
     if len(name) <= width:
         return name
     head = (width - 1) // 2

@@ -48,7 +48,7 @@ class Results:
         self.calling_in = 0
         """The thread that runs the callback now; 0 if none does."""
         self._since: dict[TopicPartition, KafkaError | None] = {}
-        self._untold: list[Acknowledged] = []
+        self._unreported: list[Acknowledged] = []
 
     def settled(
         self, lease: Lease, spans: Sequence[Span], error: KafkaError | None, *, later: bool = False
@@ -56,7 +56,7 @@ class Results:
         """Record a response; the first error per share partition is kept.
 
         Args:
-            later: call the callback in another turn of the event loop, or from the next `tell`: the
+            later: call the callback in another turn of the event loop, or from the next `notify`: the
                 application is inside an acknowledge call.
         """
         key = TopicPartition(lease.topic, lease.partition)
@@ -68,11 +68,11 @@ class Results:
             self.answered(lease, spans, error)
         if self.callback is not None:
             offsets = tuple((span.first, span.last) for span in spans)
-            self._untold.append(Acknowledged(key.topic, key.partition, offsets, error))
+            self._unreported.append(Acknowledged(key.topic, key.partition, offsets, error))
             if later:
-                asyncio.get_running_loop().call_soon(self.tell)
+                asyncio.get_running_loop().call_soon(self.notify)
             else:
-                self.tell()
+                self.notify()
         elif error is not None and self.answered is None:
             logger.warning(
                 "acknowledgements of %s-%d failed, the records may be redelivered: %s",
@@ -81,10 +81,10 @@ class Results:
                 error,
             )
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Call the callback with the pending results, in order."""
-        untold, self._untold = self._untold, []
-        for answer in untold:
+        unreported, self._unreported = self._unreported, []
+        for answer in unreported:
             if self.callback is None:
                 return
             self.calling_in = get_ident()
@@ -97,6 +97,6 @@ class Results:
 
     def take(self) -> dict[TopicPartition, KafkaError | None]:
         """Return the results since the last call, after the callback has been called with all of them."""
-        self.tell()
+        self.notify()
         since, self._since = self._since, {}
         return since

@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         self._reauthenticate_at = float("inf")
         self._authenticating = asyncio.Lock()
         self._reason = "the connection was closed"
-        self._heard = False
+        self._has_answered = False
         self.on_answer: Callable[[float], None] | None = None
         """Called with the seconds that each response took."""
         self.on_announced: Callable[[int], bool] | None = None
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         reason = str(error) if error is not None else CLOSED
-        self._end(reason if self._heard else reason + self._doubt)
+        self._end(reason if self._has_answered else reason + self._doubt)
 
     def data_received(self, data: bytes) -> None:
         """Extract responses; a large one arrives in many pieces, which are copied once."""
@@ -363,7 +363,7 @@ class Connection(asyncio.Protocol):
             self.close(f"invalid response from the broker: {error}")
             return
         # before authentication every listener answers ApiVersions, and only that
-        self._heard = bool(self._versions)
+        self._has_answered = bool(self._versions)
         self._sent.popleft()
         sent.timer.cancel()
         if self.on_answer is not None:

@@ -46,13 +46,13 @@ class Job:
         "is_leaving",
         "kept",
         "lane",
+        "log_line",
         "minutes_logged",
         "others",
         "record",
         "state",
         "task",
         "timer",
-        "told",
     )
 
     def __init__(self, record: Record, kept: Kept) -> None:
@@ -72,7 +72,7 @@ class Job:
         self.minutes_logged = 0
         self.others = (0, 0)
         """How many jobs had succeeded, and failed at their first attempt, when this one first failed."""
-        self.told: tuple[int, str, bool, dict[str, object]] | None = None
+        self.log_line: tuple[int, str, bool, dict[str, object]] | None = None
         """Level, event, whether with traceback, and fields to log once the broker has responded."""
         self.task: asyncio.Task[BaseException | None] | None = None
         self.timer: asyncio.TimerHandle | None = None

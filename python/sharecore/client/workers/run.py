@@ -224,16 +224,16 @@ class Run:
     def settled(self, job: Job, kind: AcknowledgeType, error: KafkaError | None) -> None:
         """Handle the broker's response to an acknowledgement."""
         self._settling.discard(job)
-        told, job.told = job.told, None
+        log_line, job.log_line = job.log_line, None
         if error is not None:
             self._counts["lost"] += 1
             self._log(logging.WARNING, "lost", record=job.record, outcome=kind.name.lower(), error=error)
             if job.lane is not None:
                 # it is redelivered, and later ones must not overtake it
                 self._give_back_rest(job)
-        elif told is not None:
-            self._counts[told[1].replace(" ", "_")] += 1
-            level, event, trace, fields = told
+        elif log_line is not None:
+            self._counts[log_line[1].replace(" ", "_")] += 1
+            level, event, trace, fields = log_line
             self._log(level, event, record=job.record, error=job.error, trace=trace, **fields)
         job.error = None
 
@@ -422,7 +422,7 @@ class Run:
         """Acknowledge a job; logging and counting wait for the broker's response."""
         self._forget(job)
         job.state = State.ENDED
-        job.told = (level, event, trace, fields)
+        job.log_line = (level, event, trace, fields)
         self._settling.add(job)
         self._post("settle", job, kind)
         self._leave_lane(job, goes_on=kind is not _RELEASE)

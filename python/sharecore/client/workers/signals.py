@@ -30,29 +30,29 @@ async def run_until_signal(work: Worker, config: Mapping[str, object] | None = N
     """
     loop = asyncio.get_running_loop()
     running = asyncio.ensure_future(work.run(config))
-    heard = 0
+    received = 0
 
-    def hear() -> None:
-        nonlocal heard
-        heard += 1
-        if heard == 1:
+    def receive() -> None:
+        nonlocal received
+        received += 1
+        if received == 1:
             # not at once: the run may not have begun
             loop.call_soon_threadsafe(work.stop)
         else:
             loop.call_soon_threadsafe(running.cancel)
             work.interrupt()
 
-    with _signals(hear):
+    with _signals(receive):
         try:
             await running
         except asyncio.CancelledError:
-            if not heard:
+            if not received:
                 raise
 
 
 @contextlib.contextmanager
-def _signals(hear: Callable[[], None]) -> Iterator[None]:
-    """Call `hear` at each signal to this process, between any two steps of the main thread.
+def _signals(receive: Callable[[], None]) -> Iterator[None]:
+    """Call `receive` at each signal to this process, between any two steps of the main thread.
 
     The loop's add_signal_handler is not used: a forked child shares its wake-up socket, so that a signal to
     the child would look like one to the worker.
@@ -61,7 +61,7 @@ def _signals(hear: Callable[[], None]) -> Iterator[None]:
 
     def handle(number: int, _: FrameType | None) -> None:
         if os.getpid() == pid:
-            hear()
+            receive()
         else:
             _restore_in_child()
             os.kill(os.getpid(), number)

@@ -72,7 +72,7 @@ class ShareGroup:
         topics_seen: the topics version of `metadata_hash`.
         complete_at: the topics version at which all subscribed partitions had state.
         pending: whether partitions with state are missing in the target assignment; None if to be checked.
-        is_weighted: whether topics had weights when a member was last heard; None after a start.
+        is_weighted: whether topics had weights at the last heartbeat; None after a start.
         left_out: whether the target assignment lacks partitions that had no state yet.
         making_since_ms: monotonic start time of the pending state creation.
         deletions: topics with a pending state deletion.

@@ -21,7 +21,7 @@ PREFIX = "kafka_client_"
 """Name prefix that no broker metric has, so that clients cannot add to those."""
 _OF_KAFKA = "org.apache.kafka."
 _GROUP = "group_id"
-_TOLD = ("client_rack", "group_instance_id", "group_member_id", "transactional_id")
+_IDENTITY = ("client_rack", "group_instance_id", "group_member_id", "transactional_id")
 """Client attributes besides the group."""
 _NOT_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
 _NOT_A_WORD = re.compile(r"[^a-zA-Z0-9_.-]")
@@ -150,11 +150,11 @@ class PushedSeries:
             text = f"{labels_of(list(kept), list(kept.values()))},{text[1:]}" if kept else text
         return (name, text) if len(name) + len(text) <= _SERIES_CHARACTERS_MAX else None
 
-    def _sample_name(self, told: str, meaning: Meaning | None) -> str | None:
+    def _sample_name(self, pushed: str, meaning: Meaning | None) -> str | None:
         if meaning is None:
             return None
-        name = PREFIX + _NOT_A_NAME.sub("_", told.removeprefix(_OF_KAFKA))
-        doc = f"{_NOT_A_WORD.sub('?', told)}, as clients push it."
+        name = PREFIX + _NOT_A_NAME.sub("_", pushed.removeprefix(_OF_KAFKA))
+        doc = f"{_NOT_A_WORD.sub('?', pushed)}, as clients push it."
         level = meaning is Meaning.LEVEL
         family = gauge(name, doc) if level else counter(name.removesuffix("_total"), doc)
         known = self._families.setdefault(family.sample_name, family)
@@ -173,7 +173,7 @@ def _labels(instance_id: UUID, client: Client, about: Mapping[str, str]) -> dict
 
 
 def _info(labels: Mapping[str, str], client: Client, about: Mapping[str, str]) -> str:
-    told = {name: about[name] for name in _TOLD if about.get(name)}
-    every = {**labels, **client._asdict(), **told}
+    identity = {name: about[name] for name in _IDENTITY if about.get(name)}
+    every = {**labels, **client._asdict(), **identity}
     text = labels_of(list(every), list(every.values()))
     return f"{text}}} 1" if len(text) <= _SERIES_CHARACTERS_MAX else ""

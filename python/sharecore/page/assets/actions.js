@@ -1,8 +1,8 @@
-// What changes something: asked before, done with the rights of the user, told afterwards.
+// What changes something: asked before, done with the rights of the user, announced afterwards.
 
 import { post } from "./api.js";
 import { confirm } from "./dialog.js";
-import { h, notice, number, table, tell } from "./dom.js";
+import { h, notice, number, table, announce } from "./dom.js";
 
 const COLUMNS = [
   { name: "Partition", cell: (each) => `${each.topic}-${each.partition}` },
@@ -50,7 +50,7 @@ export function reset(name, look) {
       }
       const done = await post("reset", { ...body, confirm: name });
       if (done.failed.length) throw new Error(`${done.failed.length} partitions were not reset: ${done.failed[0].error}`);
-      told(`${number(done.done.length)} partitions of ${name} are reset`);
+      finish(`${number(done.done.length)} partitions of ${name} are reset`);
       return true;
     },
   });
@@ -65,7 +65,7 @@ export function pause(name) {
     verb: "Pause",
     act: async () => {
       await post("pause", { group: name, minutes: minutes.value ? Number(minutes.value) : null, confirm: name });
-      told(`${name} is paused`);
+      finish(`${name} is paused`);
     },
   });
 }
@@ -77,7 +77,7 @@ export function resume(name) {
     verb: "Resume",
     act: async () => {
       await post("resume", { group: name, confirm: name });
-      told(`${name} gets records again`);
+      finish(`${name} gets records again`);
     },
   });
 }
@@ -91,7 +91,7 @@ export function forgetTopic(name, look) {
     verb: "Forget", typed: name, danger: true,
     act: async () => {
       await post("delete-offsets", { group: name, topic: topic.value, confirm: name });
-      told(`${name} has forgotten ${topic.value}`);
+      finish(`${name} has forgotten ${topic.value}`);
     },
   });
 }
@@ -104,7 +104,7 @@ export function remove(name) {
     act: async () => {
       await post("delete-group", { group: name, confirm: name });
       location.hash = "#/";
-      told(`${name} is deleted`);
+      finish(`${name} is deleted`);
     },
   });
 }
@@ -120,13 +120,13 @@ export function redrive(topic, letters) {
       const done = await post("redrive", { topic, letters, to: to.value, confirm: topic });
       const parts = Object.entries(done.moved).map(([name, count]) => `${number(count)} produced to ${name}`);
       if (done.gone) parts.push(`${number(done.gone)} are no longer in their topic`);
-      told(parts.join(", "));
+      finish(parts.join(", "));
     },
   });
 }
 
-function told(text) {
-  tell(text);
+function finish(text) {
+  announce(text);
   const shown = notice(text, "good");
   document.getElementById("main").prepend(shown);
   setTimeout(() => shown.remove(), 10000);

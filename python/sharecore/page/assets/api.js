@@ -65,7 +65,7 @@ export function follow(name, values, look, lost) {
   source.addEventListener("error", async () => {
     lost("the page's server does not respond; retrying");
     if (source.readyState === EventSource.CLOSED) {
-      // it was refused, and a browser does not tell why
+      // it was refused, and a browser does not report why
       await session().then((found) => {
         if (!found.in) ended();
         else lost("the server allows no more open pages; close some and reload this one");

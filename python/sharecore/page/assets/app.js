@@ -1,7 +1,7 @@
 // Which view is shown, who is here, which keys do what.
 
 import { onEnded, post, session } from "./api.js";
-import { h, notice, tell } from "./dom.js";
+import { h, notice, announce } from "./dom.js";
 import { groups } from "./groups.js";
 import { group } from "./group.js";
 import { letters } from "./letters.js";
@@ -31,7 +31,7 @@ function show() {
   header(path[0] ?? "groups");
   const title = main.querySelector("h1")?.textContent ?? "sharecore";
   document.title = `${title} · sharecore`;
-  tell(title);
+  announce(title);
 }
 
 function header(part) {

@@ -47,9 +47,9 @@ export function clock(ms) {
   return `${new Date(ms).toISOString().slice(11, 19)}Z`;
 }
 
-/** Tells those who do not see. */
-export function tell(text) {
-  document.getElementById("told").textContent = text;
+/** Announces a text to screen readers. */
+export function announce(text) {
+  document.getElementById("announced").textContent = text;
 }
 
 /** One of a few words. */

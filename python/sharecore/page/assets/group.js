@@ -163,10 +163,10 @@ function windows(body, lives, link) {
 function counts(window) {
   const sums = new Map();
   for (const [first, last, id] of window.runs) sums.set(id, (sums.get(id) ?? 0) + last - first + 1);
-  const told = STATES.filter((each) => sums.has(each.id)).map((each) => `${number(sums.get(each.id))} ${each.name}`);
+  const parts = STATES.filter((each) => sums.has(each.id)).map((each) => `${number(sums.get(each.id))} ${each.name}`);
   const known = [...sums.values()].reduce((sum, one) => sum + one, 0);
   const fresh = window.log_end - window.start - known;
-  return ` ${[...told, fresh > 0 ? `${number(fresh)} new` : ""].filter(Boolean).join(", ") || "nothing waits"}`;
+  return ` ${[...parts, fresh > 0 ? `${number(fresh)} new` : ""].filter(Boolean).join(", ") || "nothing waits"}`;
 }
 
 function pages(look, link) {

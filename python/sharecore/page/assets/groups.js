@@ -15,7 +15,7 @@ const COLUMNS = [
   { name: "In flight", key: "in_flight", right: true, cell: (each) => number(each.in_flight) },
 ];
 
-/** A group's state, or why it is not told. */
+/** A group's state, or why it is unknown. */
 export function state(text) {
   const kinds = { Stable: "good", Empty: "", Dead: "bad" };
   return chip(text, text in kinds ? kinds[text] : "bad");

@@ -66,11 +66,11 @@ def about_many(route: Handle[Message], keys: Keys) -> Handle[Message]:
         own = await own_answer(context, await context.finish(keys.select(request, ours)))
         if not theirs:
             return own
-        told = await route(forwarder, context, await context.finish(keys.select(request, theirs)))
-        assert told is not None
-        answers = await context.finish(keys.answers(told)) | await context.finish(keys.answers(own))
+        answered = await route(forwarder, context, await context.finish(keys.select(request, theirs)))
+        assert answered is not None
+        answers = await context.finish(keys.answers(answered)) | await context.finish(keys.answers(own))
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
-        return {**told, **await context.finish(keys.join(keys.named(request), answers, missing))}
+        return {**answered, **await context.finish(keys.join(keys.named(request), answers, missing))}
 
     return handle
 
@@ -82,8 +82,8 @@ def listing(route: Handle[Message]) -> Handle[Message]:
         forwarder: RequestForwarder, context: RequestContext, request: Message
     ) -> Mapping[str, object] | None:
         own = await own_answer(context, request)
-        told = await route(forwarder, context, request)
-        assert told is not None
-        return {**told, "groups": [*list_of(own, "groups"), *list_of(told, "groups")]}
+        answered = await route(forwarder, context, request)
+        assert answered is not None
+        return {**answered, "groups": [*list_of(own, "groups"), *list_of(answered, "groups")]}
 
     return handle

@@ -35,7 +35,7 @@ class ByCoordinator(Generic[Request_contra, Response_contra]):
         writes: whether it changes the partitions' topics, or makes a transaction change them.
         whole: whether the response also has a field for an error of the whole request.
         all_or_none: whether one refused partition cancels all others.
-        tell: adapts the coordinator's response.
+        adapt: adapts the coordinator's response.
         refuse: builds an error response that is more than a code.
     """
 
@@ -48,7 +48,7 @@ class ByCoordinator(Generic[Request_contra, Response_contra]):
     writes: bool = False
     whole: bool = False
     all_or_none: bool = False
-    tell: (
+    adapt: (
         Callable[[RequestForwarder, RequestContext, Request_contra, Response_contra], Steps[Message]] | None
     ) = None
     refuse: Callable[[RequestContext, Request_contra, ErrorCode], Mapping[str, object]] | None = None
@@ -78,15 +78,15 @@ class ByCoordinator(Generic[Request_contra, Response_contra]):
             return await context.finish(self.places.refuse(request, context.api_version, code))
         if await context.finish(self._has_moved(context, response)):
             forwarder.coordinators.forget(self.kind, key)
-        if self.tell is not None:
+        if self.adapt is not None:
             received = cast("Response_contra", response)  # a coordinator answers the API that it was asked
-            response = await context.finish(self.tell(forwarder, context, request, received))
-        told: Fields = response._asdict()
-        if refused and self.places is not None and not told.get("error_code"):
+            response = await context.finish(self.adapt(forwarder, context, request, received))
+        answered: Fields = response._asdict()
+        if refused and self.places is not None and not answered.get("error_code"):
             answers = await context.finish(self._answers(context, response))
             missing_code = ErrorCode.UNKNOWN_SERVER_ERROR
-            told |= await context.finish(self._join(context, request, answers | refused, missing_code))
-        return told
+            answered |= await context.finish(self._join(context, request, answers | refused, missing_code))
+        return answered
 
     async def _ask(
         self, forwarder: RequestForwarder, context: RequestContext, key: str | None, message: Message

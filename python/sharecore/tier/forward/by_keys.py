@@ -21,26 +21,26 @@ _FOUND_AT_ONCE = 256
 _ASKED_AT_ONCE = 2_000
 """Keys per request: a response is processed in one turn of the loop, which blocks other clients."""
 Asked_contra = TypeVar("Asked_contra", contravariant=True)
-Told_contra = TypeVar("Told_contra", bound=Message, contravariant=True)
-Tell = Callable[[RequestForwarder, RequestContext, Asked_contra, Told_contra], Steps[Answer]]
+Answered_contra = TypeVar("Answered_contra", bound=Message, contravariant=True)
+Adapt = Callable[[RequestForwarder, RequestContext, Asked_contra, Answered_contra], Steps[Answer]]
 """Builds the client's response for a key from its request and the coordinator's response."""
 
 
 @dataclass(frozen=True)  # generic classes with slots cannot be called with their types
-class ByKeys(Generic[Asked_contra, Told_contra]):
+class ByKeys(Generic[Asked_contra, Answered_contra]):
     """An API whose requests contain any number of groups or transactional IDs.
 
     Args:
         kind: `GROUP` or `TRANSACTION`.
         keys: their fields in requests and responses.
         right: the operation on each that the client must be allowed.
-        tell: adapts a coordinator's response for a key.
+        adapt: adapts a coordinator's response for a key.
     """
 
     kind: int
     keys: Keys
     right: int
-    tell: Tell[Asked_contra, Told_contra] | None = None
+    adapt: Adapt[Asked_contra, Answered_contra] | None = None
 
     async def handle(self, forwarder: RequestForwarder, context: RequestContext, request: Message) -> Fields:
         """Forward a request."""
@@ -64,17 +64,17 @@ class ByKeys(Generic[Asked_contra, Told_contra]):
                     await pace.step()
                 continue
             throttle_ms = max(throttle_ms, throttle_of(response))
-            for key, told in (await context.finish(self.keys.answers(response))).items():
+            for key, answered in (await context.finish(self.keys.answers(response))).items():
                 await pace.step()
-                if any(getattr(each, self.keys.error) in MOVED for each in told):
+                if any(getattr(each, self.keys.error) in MOVED for each in answered):
                     forwarder.coordinators.forget(self.kind, key)
-                if self.tell is not None:
+                if self.adapt is not None:
                     asked = entries.get(key, [None])
-                    for number, each in enumerate(told):
+                    for number, each in enumerate(answered):
                         entry = cast("Asked_contra", asked[min(number, len(asked) - 1)])
-                        steps = self.tell(forwarder, context, entry, cast("Told_contra", each))
-                        told[number] = await context.finish(steps)
-                answers[key] = told
+                        steps = self.adapt(forwarder, context, entry, cast("Answered_contra", each))
+                        answered[number] = await context.finish(steps)
+                answers[key] = answered
         missing = ErrorCode.UNKNOWN_SERVER_ERROR
         whole = await context.finish(self.keys.join(self.keys.named(request), answers, missing))
         return whole | {"throttle_time_ms": throttle_ms}

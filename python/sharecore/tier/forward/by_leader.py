@@ -60,7 +60,7 @@ class ByLeader:
         check: raises KafkaError for an invalid topic name.
         after_loss: the error if a broker may have executed the request but did not respond.
         ask: converts a partition of the request for the leader.
-        tell: converts the leader's response for a partition for the client.
+        adapt: converts the leader's response for a partition for the client.
     """
 
     places: Places
@@ -72,7 +72,7 @@ class ByLeader:
     check: Callable[[str], None] | None = None
     after_loss: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
     ask: Callable[[Message], Message] | None = None
-    tell: Callable[[Message], Answer] | None = None
+    adapt: Callable[[Message], Answer] | None = None
 
     async def handle(self, forwarder: RequestForwarder, context: RequestContext, request: Message) -> Fields:
         """Forward a request; the response is complete when the slowest broker has responded."""
@@ -184,7 +184,7 @@ class ByLeader:
             code = getattr(part, self.places.error)
             if code:
                 forwarder.noticed(code)
-            found = part if self.tell is None else self.tell(part)
+            found = part if self.adapt is None else self.adapt(part)
             split.answers[names.get(key, key) if isinstance(key, str) else key, index] = found
 
     def lose(
@@ -213,9 +213,9 @@ def without_leader(part: Message) -> Answer:
         part = part._replace(preferred_read_replica=-1)
     if not getattr(part, "error_code", 0) or "current_leader" not in part._fields:
         return part
-    told = part._asdict()
-    del told["current_leader"]
-    return told
+    answered = part._asdict()
+    del answered["current_leader"]
+    return answered
 
 
 def without_offset_epoch(part: Message) -> Message:

@@ -160,15 +160,15 @@ async def delete_topics(
             context, forwarder.controller(context), changed, wait_ms=request.timeout_ms
         )
     except KafkaError as error:
-        code, told = forwarder.unchanged(error), {}
+        code, answered = forwarder.unchanged(error), {}
     else:
         code, throttle_ms = ErrorCode.UNKNOWN_SERVER_ERROR, throttle_of(response)
         results = cast("received.DeleteTopicsResponse", response).responses
-        told = {key: each for each in results for key in (each.name, getattr(each, "topic_id", None))}
+        answered = {key: each for each in results for key in (each.name, getattr(each, "topic_id", None))}
     for answer, topic in judged:
         if topic is None:
             continue
-        each = told.get(topic.name) or told.get(topic.topic_id)
+        each = answered.get(topic.name) or answered.get(topic.topic_id)
         answer.update(
             {"error_code": code} if each is None else cast("messages.DeletableTopicResult", each._asdict())
         )
@@ -201,9 +201,9 @@ async def _change(
         answers |= {topic.name: keys.refused(topic.name, code) for topic in topics}
         return 0
     pace = context.broker.turns.pace()
-    for name, (told, *_) in (await context.finish(keys.answers(response))).items():
-        answers[name] = told
-        forwarder.noticed(_code(told))
+    for name, (answered, *_) in (await context.finish(keys.answers(response))).items():
+        answers[name] = answered
+        forwarder.noticed(_code(answered))
         await pace.step()
     return throttle_of(response)
 

@@ -25,7 +25,7 @@ Described = TypeVar(
 )
 
 
-def tell_classic_group(
+def adapt_classic_group(
     forwarder: RequestForwarder, context: RequestContext, asked: object, answer: Described
 ) -> Steps[Described]:
     """Return a description with the operations of this client, not those of the node's user."""
@@ -35,7 +35,7 @@ def tell_classic_group(
     return answer._replace(authorized_operations=context.operations(ResourceType.GROUP, answer.group_id))
 
 
-def tell_consumer_group(
+def adapt_consumer_group(
     subscription_of: Callable[[str, str], Subscription | None],
     forwarder: RequestForwarder,
     context: RequestContext,
@@ -63,10 +63,10 @@ def tell_consumer_group(
             "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             "error_message": HIDDEN_TOPICS,
         }
-    return (yield from tell_classic_group(forwarder, context, asked, answer._replace(members=members)))
+    return (yield from adapt_classic_group(forwarder, context, asked, answer._replace(members=members)))
 
 
-def tell_transaction(
+def adapt_transaction(
     forwarder: RequestForwarder,
     context: RequestContext,
     asked: object,
@@ -96,14 +96,14 @@ def _member(
     subscription: Subscription | None,
 ) -> received.ConsumerGroupDescribeMember:
     """Return a member as it subscribed, without topics hidden from clients of the tier."""
-    told = member._replace(
+    answered = member._replace(
         subscribed_topic_names=_known(forwarder, member.subscribed_topic_names),
         assignment=_assignment(forwarder, member.assignment),
         target_assignment=_assignment(forwarder, member.target_assignment),
     )
     if subscription is None:
-        return told
-    return told._replace(
+        return answered
+    return answered._replace(
         subscribed_topic_names=sorted(subscription.names), subscribed_topic_regex=subscription.expression
     )
 

@@ -209,14 +209,14 @@ class Fetching:
                 place = key, index
                 found = split.answers.get(place)
                 if found is None:
-                    told = waiting.marks.get(place, (-1, -1, -1))
+                    answered = waiting.marks.get(place, (-1, -1, -1))
                     split.answers[place] = {
                         "partition_index": index,
-                        **dict(zip(_MARKS, told, strict=True)),
+                        **dict(zip(_MARKS, answered, strict=True)),
                         "aborted_transactions": None,
                         "records": b"",
                     }
-                    marks[place] = told
+                    marks[place] = answered
                 elif not isinstance(found, dict):
                     marks[place] = _marks_in(found)
         waiting.marks = marks

@@ -27,7 +27,7 @@ _GROUP_ERROR_SINCE = 2
 KEYS = Keys("groups", "groups", "group_id", "group_id", failed={"topics": []})
 
 
-def tell_group(
+def adapt_group(
     forwarder: RequestForwarder,
     context: RequestContext,
     request: messages.OffsetFetchRequest,
@@ -58,7 +58,7 @@ def refuse_group(
     }
 
 
-def tell_groups_own(
+def adapt_groups_own(
     forwarder: RequestForwarder,
     context: RequestContext,
     asked: messages.OffsetFetchRequestGroup | None,
@@ -76,7 +76,7 @@ def _topics(
     """Return the visible topics; hidden ones are left out unless they were requested by name."""
     names = (name for topic in topics if (name := _name(context, topic)) is not None)
     seen = yield from context.may_each(Operation.DESCRIBE, ResourceType.TOPIC, names)
-    told = []
+    answered = []
     for topic in topics:
         yield
         code = _refusal(forwarder, _name(context, topic), seen)
@@ -86,8 +86,8 @@ def _topics(
         for part in topic.partitions:
             parts.append(_part(part, code))
             yield
-        told.append(topic._replace(partitions=parts))
-    return told
+        answered.append(topic._replace(partitions=parts))
+    return answered
 
 
 def _name(

@@ -107,7 +107,7 @@ async def list_reassignments(
     }
 
 
-async def tell_quorum(
+async def adapt_quorum(
     forwarder: RequestForwarder, context: RequestContext, request: messages.DescribeQuorumRequest
 ) -> Mapping[str, object]:
     """Describe the voters of the cluster's controller."""
@@ -147,7 +147,7 @@ async def _change(
         if _is_open(forwarder, getattr(topic, places.name)):
             chosen.append(topic)
     answer: Fields = {}
-    told: Sequence[Answer] = []
+    answered: Sequence[Answer] = []
     code: int = ErrorCode.UNKNOWN_SERVER_ERROR
     if chosen:
         message = request._replace(**{places.topics: chosen})
@@ -161,9 +161,11 @@ async def _change(
             answer = response._asdict()
             code = getattr(response, "error_code", 0) or code
             forwarder.noticed(code)
-            told = [*list_of(response, places.answered_topics)]
+            answered = [*list_of(response, places.answered_topics)]
     # the controller lists topics in request order, including repeated ones
-    answers = iter(told if len(told) == len(chosen) else (_refused(places, each, code) for each in chosen))
+    answers = iter(
+        answered if len(answered) == len(chosen) else (_refused(places, each, code) for each in chosen)
+    )
     merged = []
     for topic in topics:
         await pace.step()

@@ -18,13 +18,13 @@ from sharecore.tier.forward.by_keys import ByKeys
 from sharecore.tier.forward.by_leader import ByLeader, without_leader, without_offset_epoch
 from sharecore.tier.forward.changes import create_partitions, create_topics, delete_topics
 from sharecore.tier.forward.consumer_fields import partition_as_consumer
-from sharecore.tier.forward.described import tell_classic_group, tell_consumer_group, tell_transaction
+from sharecore.tier.forward.described import adapt_classic_group, adapt_consumer_group, adapt_transaction
 from sharecore.tier.forward.everywhere import Everywhere
 from sharecore.tier.forward.fetching import Fetching
 from sharecore.tier.forward.forwarder import RequestForwarder
 from sharecore.tier.forward.offset_answers import KEYS as OFFSETS_OF_GROUPS
-from sharecore.tier.forward.offset_answers import refuse_group, tell_group, tell_groups_own
-from sharecore.tier.forward.placement import elect, list_reassignments, reassign, tell_quorum
+from sharecore.tier.forward.offset_answers import adapt_group, adapt_groups_own, refuse_group
+from sharecore.tier.forward.placement import adapt_quorum, elect, list_reassignments, reassign
 from sharecore.tier.forward.producing import Producing
 from sharecore.tier.forward.settings import alter_configs, describe_configs
 from sharecore.tier.forward.shapes import Keys, Places, Repeated
@@ -125,7 +125,7 @@ BY_COORDINATOR: dict[ApiKey, _Coordinated] = {
 
 BY_KEYS: dict[ApiKey, _Keyed] = {
     ApiKey.DESCRIBE_GROUPS: _Keyed(
-        GROUP, Keys("groups", "groups", "group_id"), Operation.DESCRIBE, tell_classic_group
+        GROUP, Keys("groups", "groups", "group_id"), Operation.DESCRIBE, adapt_classic_group
     ),
     ApiKey.DELETE_GROUPS: _Keyed(
         GROUP, Keys("groups_names", "results", "group_id", once=True), Operation.DELETE
@@ -134,15 +134,15 @@ BY_KEYS: dict[ApiKey, _Keyed] = {
         TRANSACTION,
         Keys("transactional_ids", "transaction_states", "transactional_id"),
         Operation.DESCRIBE,
-        tell_transaction,
+        adapt_transaction,
     ),
 }
 """APIs about several groups or transactional IDs."""
 
 OFFSET_FETCH_OF_ONE = ByCoordinator(
-    GROUP, "group_id", group(Operation.DESCRIBE), tell=tell_group, refuse=refuse_group
+    GROUP, "group_id", group(Operation.DESCRIBE), adapt=adapt_group, refuse=refuse_group
 )
-OFFSET_FETCH = ByKeys(GROUP, OFFSETS_OF_GROUPS, Operation.DESCRIBE, tell_groups_own)
+OFFSET_FETCH = ByKeys(GROUP, OFFSETS_OF_GROUPS, Operation.DESCRIBE, adapt_groups_own)
 _GROUPS_SINCE = 8
 
 _LED: dict[ApiKey, ByLeader] = {
@@ -155,7 +155,7 @@ _LED: dict[ApiKey, ByLeader] = {
         Operation.DESCRIBE,
         repeated=ErrorCode.INVALID_REQUEST,
         ask=partition_as_consumer,
-        tell=without_offset_epoch,
+        adapt=without_offset_epoch,
     ),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ByLeader(
         Places(name="topic", index="partition", answered_index="partition",
@@ -191,7 +191,7 @@ PRODUCED = ByLeader(
     writes=True,
     wait="timeout_ms",
     after_loss=ErrorCode.REQUEST_TIMED_OUT,
-    tell=without_leader,
+    adapt=without_leader,
 )
 FETCHED = ByLeader(
     Places("topics", "topic", "partitions", "partition", 13, "responses",
@@ -199,7 +199,7 @@ FETCHED = ByLeader(
            repeated=Repeated.ONCE),
     Operation.READ,
     ask=partition_as_consumer,
-    tell=without_leader,
+    adapt=without_leader,
 )  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def routes() -> dict[ApiKey, Handle[Never]]:
         GROUP,
         Keys("group_ids", "groups", "group_id"),
         Operation.DESCRIBE,
-        partial(tell_consumer_group, heartbeats.get),
+        partial(adapt_consumer_group, heartbeats.get),
     )
     own_first = about_one(heartbeats.handle)
     found[ApiKey.CONSUMER_GROUP_HEARTBEAT] = own_first
@@ -244,7 +244,7 @@ def routes() -> dict[ApiKey, Handle[Never]]:
     found[ApiKey.ELECT_LEADERS] = elect
     found[ApiKey.ALTER_PARTITION_REASSIGNMENTS] = reassign
     found[ApiKey.LIST_PARTITION_REASSIGNMENTS] = list_reassignments
-    found[ApiKey.DESCRIBE_QUORUM] = tell_quorum
+    found[ApiKey.DESCRIBE_QUORUM] = adapt_quorum
     found[ApiKey.DESCRIBE_CONFIGS] = describe_configs
     found[ApiKey.ALTER_CONFIGS] = alter_configs
     found[ApiKey.INCREMENTAL_ALTER_CONFIGS] = alter_configs

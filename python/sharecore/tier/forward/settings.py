@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Alteration = TypeVar("Alteration", "messages.AlterConfigsRequest", "messages.IncrementalAlterConfigsRequest")
 _Resource = tuple[int, str]
-_Told = dict[_Resource, deque[Fields]]
+_Answered = dict[_Resource, deque[Fields]]
 """By resource; a resource requested twice has two entries, each with its own keys."""
 
 
@@ -48,17 +48,17 @@ async def describe_configs(
         name = topics.get((resource.resource_type, resource.resource_name))
         if name is not None:
             asked.append(resource._replace(resource_name=name))
-    told, throttle_ms = await _ask(forwarder, context, request._replace(resources=asked), "results")
+    answered, throttle_ms = await _ask(forwarder, context, request._replace(resources=asked), "results")
     for each in results:
         await pace.step()
         name = topics.get(_key(each))
         if name is None:
             continue
-        found = {"configs": (), **_take(told, (ResourceType.TOPIC, name))}
+        found = {"configs": (), **_take(answered, (ResourceType.TOPIC, name))}
         kept = [entry for entry in list_of(each, "configs") if _name(entry) in OWN_SETTINGS]
         theirs = [entry for entry in list_of(found, "configs") if _name(entry) not in OWN_SETTINGS]
-        told_of = [] if found["error_code"] else theirs + kept
-        each |= {**found, "resource_name": each["resource_name"], "configs": told_of}
+        entries = [] if found["error_code"] else theirs + kept
+        each |= {**found, "resource_name": each["resource_name"], "configs": entries}
     return {"results": results, "throttle_time_ms": throttle_ms}
 
 
@@ -120,25 +120,25 @@ async def alter_configs(
     for answer in list_of(own, "responses"):
         response = as_fields(answer)
         responses[_key(response)] = response
-    told, throttle_ms = await _ask(forwarder, context, request._replace(resources=theirs), "responses")
+    answered, throttle_ms = await _ask(forwarder, context, request._replace(resources=theirs), "responses")
     for resource in theirs:
         await pace.step()
         key = resource.resource_type, resource.resource_name
         if not responses.get(key, {}).get("error_code"):
-            responses[key] = _take(told, key)
-    told_of = []
+            responses[key] = _take(answered, key)
+    described = []
     for each in request.resources:
         await pace.step()
-        told_of.append(responses[each.resource_type, each.resource_name])
-    return {"responses": told_of, "throttle_time_ms": throttle_ms}
+        described.append(responses[each.resource_type, each.resource_name])
+    return {"responses": described, "throttle_time_ms": throttle_ms}
 
 
 async def _ask(
     forwarder: RequestForwarder,
     context: RequestContext,
     request: messages.DescribeConfigsRequest | Alteration,
-    answered: str,
-) -> tuple[_Told, int]:
+    answer: str,
+) -> tuple[_Answered, int]:
     """Return any broker's response about the resources of a request, and its throttle time."""
     if not request.resources:
         return {}, 0
@@ -150,17 +150,17 @@ async def _ask(
         code = code_of(error, unsent=lost, sent=lost)
         keys = [(each.resource_type, each.resource_name) for each in request.resources]
         return {key: deque([_refused(*key, KafkaError(code))]) for key in keys}, 0
-    told: _Told = defaultdict(deque)
+    found: _Answered = defaultdict(deque)
     pace = context.broker.turns.pace()
-    for each in getattr(response, answered):
+    for each in getattr(response, answer):
         await pace.step()
-        told[each.resource_type, each.resource_name].append(each._asdict())
-    return told, throttle_of(response)
+        found[each.resource_type, each.resource_name].append(each._asdict())
+    return found, throttle_of(response)
 
 
-def _take(told: _Told, key: _Resource) -> Fields:
+def _take(answered: _Answered, key: _Resource) -> Fields:
     """Return the next response about a resource."""
-    left = told.get(key)
+    left = answered.get(key)
     if not left:
         return _refused(*key, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
     return left.popleft() if len(left) > 1 else left[0]

@@ -136,7 +136,7 @@ class Places:
             missing: the error of partitions without a response.
         """
         key = self.key(version)
-        told: list[Fields] = []
+        answered: list[Fields] = []
         merged: dict[Key, list[Answer]] = {}
         seen: set[Place] = set()
         for topic, parts in self.read(request, version):
@@ -150,18 +150,18 @@ class Places:
                 field_of(each, self.error, int) == self.as_named for each in found
             )
             if self.repeated is Repeated.AS_NAMED or is_as_named:
-                told.append({key: topic, self.answered_partitions: found})
+                answered.append({key: topic, self.answered_partitions: found})
                 continue
             if topic not in merged:
                 merged[topic] = []
-                told.append({key: topic, self.answered_partitions: merged[topic]})
+                answered.append({key: topic, self.answered_partitions: merged[topic]})
             for (index, _), each in zip(parts, found, strict=True):
                 if self.repeated is Repeated.ONCE and (topic, index) in seen:
                     continue
                 seen.add((topic, index))
                 merged[topic].append(each)
                 yield
-        return {self.answered_topics: told}
+        return {self.answered_topics: answered}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +235,13 @@ class Keys:
             missing: the error of keys without a response.
         """
         times: Counter[str] = Counter()
-        told = []
+        answered = []
         for key in keys:
             some = answers.get(key)
-            told.append(some[min(times[key], len(some) - 1)] if some else self.refused(key, missing))
+            answered.append(some[min(times[key], len(some) - 1)] if some else self.refused(key, missing))
             times[key] += 1
             yield
-        return {self.answered: told}
+        return {self.answered: answered}
 
 
 Value = TypeVar("Value")

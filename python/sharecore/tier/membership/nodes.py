@@ -124,7 +124,7 @@ class Nodes:
         if drained:
             self._leadership.decline()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Schedule a rejoin with a new report."""
         if self._timer is None:
             since_ms = self._clock.monotonic_ms() - self._joined_ms
@@ -146,13 +146,13 @@ class Nodes:
         known = self.ownerships[slot]
         if ownership.epoch < known.epoch and known.node_id == self._node_id:
             # other nodes believe that this node owns it, but it cannot claim it with its right
-            self.tell()
+            self.report()
         if ownership.epoch < known.epoch or ownership == known:
             return
         self.ownerships[slot] = ownership
         if ownership.node_id != self._node_id:
             self.moved(slot)
-        self.tell()
+        self.report()
 
     def seen(self, slot: int, ownership: Ownership) -> None:
         """Update the ownership of a slot claimed by another node, which reports it itself."""
@@ -224,7 +224,7 @@ class Nodes:
         self._watch(moving)
         self._leadership.assign(roles)
         if not fresh:
-            self.tell()
+            self.report()
         elif self._said_leaving:
             self._left.set()
         self.known.set()
@@ -234,7 +234,7 @@ class Nodes:
         known = self.ownerships[slot]
         if assignment.epoch < known.epoch:
             # assigned before the others learned of a later change
-            self.tell()
+            self.report()
             return self._leadership.slots[slot].role
         self.ownerships[slot] = Ownership(assignment.node_id, assignment.epoch)
         if assignment.epoch > known.epoch and assignment.node_id != self._node_id:

@@ -98,7 +98,7 @@ async def look(operator: Operator, slot: int) -> Finding:
         for batch in cut_batches(some):
             reading.take(batch)
     claim = reading.history.claim
-    # with lost claims, void batches cannot be told from valid ones
+    # with lost claims, void and valid batches look the same
     kept = reading.records if reading.lost or reading.unclaimed else reading.counted
     return Finding(
         slot,

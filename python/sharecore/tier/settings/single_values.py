@@ -57,7 +57,7 @@ class SingleValues(Objects[Value]):
 
     def _single_changed(self, key: bytes) -> None:
         self._take_value(key)
-        self._tell(self._parts(key)[0])
+        self._notify(self._parts(key)[0])
 
     def _take_value(self, key: bytes) -> None:
         name, each = self._parts(key)

@@ -222,7 +222,7 @@ class SettingsCatalog(Catalog):
         gone = before - self._offsets.keys()
         self._changed([], gone)
         for key in gone:
-            self._tell(key)
+            self._notify(key)
         self._end, self._is_lost = end, False
         if self._following is not None:
             self._following.seek(end, _ROOM_BYTES)
@@ -231,7 +231,7 @@ class SettingsCatalog(Catalog):
     def _apply(self, records: bytes) -> None:
         """Apply records, and notify watchers."""
         for key in self._take(records):
-            self._tell(key)
+            self._notify(key)
 
     def _take(self, records: bytes) -> list[bytes]:
         """Apply records; return the keys with changed values."""
@@ -280,7 +280,7 @@ class SettingsCatalog(Catalog):
                 for offset, (key, _) in enumerate(records, base):
                     if self._offsets.get(key, -1) > offset:
                         # another node has set it since: waiting callers see this value
-                        self._tell(key)
+                        self._notify(key)
 
         self._write(self.topic, 0, records, self._clock.now_ms()).add_done_callback(sent)
         return ticket

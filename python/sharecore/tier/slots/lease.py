@@ -18,18 +18,18 @@ class Lease:
     without confirmed heartbeats for so long that its slots may be reassigned must not acquire records.
 
     Args:
-        heard_ms: returns the send time of the last confirmed heartbeat, by `now_ms`; None without one.
+        confirmed_ms: returns the send time of the last confirmed heartbeat, by `now_ms`; None without one.
         now_ms: a monotonic clock that includes suspensions of the process.
         lease_ms: validity of a confirmation.
     """
 
     def __init__(
         self,
-        heard_ms: Callable[[], int | None],
+        confirmed_ms: Callable[[], int | None],
         now_ms: Callable[[], int],
         lease_ms: int = LEASE_MS,
     ) -> None:
-        self._heard_ms = heard_ms
+        self._confirmed_ms = confirmed_ms
         self._now_ms = now_ms
         self._lease_ms = lease_ms
 
@@ -41,8 +41,8 @@ class Lease:
     @property
     def left_ms(self) -> int:
         """Remaining lease time; negative if it has expired."""
-        heard_ms = self._heard_ms()
-        return -1 if heard_ms is None else heard_ms + self._lease_ms - self._now_ms()
+        confirmed_ms = self._confirmed_ms()
+        return -1 if confirmed_ms is None else confirmed_ms + self._lease_ms - self._now_ms()
 
 
 class LeaseEnd:

@@ -114,19 +114,19 @@ class UpstreamTopics(Topics):
             found = Topic(name, topic_id, [])
             found.partitions += self._logs(topic, range(len(topic.partitions)))
             self._add(found)
-            self._tell(TopicChange.CREATED, found)
+            self._notify(TopicChange.CREATED, found)
 
     def _grew(self, topic: UpstreamTopic) -> None:
         for name, _ in self._seen(topic):
             if (found := self.get(name)) is not None:
                 found.partitions += self._logs(topic, range(len(found.partitions), len(topic.partitions)))
-                self._tell(TopicChange.GREW, found)
+                self._notify(TopicChange.GREW, found)
 
     def _gone(self, topic: UpstreamTopic) -> None:
         for name, _ in self._seen(topic):
             if (found := self.get(name)) is not None:
                 self._remove(found)
-                self._tell(TopicChange.DELETED, found)
+                self._notify(TopicChange.DELETED, found)
 
     def _logs(self, topic: UpstreamTopic, indexes: Iterable[int]) -> list[UpstreamLog]:
         return [UpstreamLog(topic.name, index, topic.topic_id, self._sources) for index in indexes]

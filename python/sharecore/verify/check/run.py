@@ -75,7 +75,7 @@ def check(paths: Sequence[Path], progress: Callable[[int], None] = lambda _: Non
                 header = op
                 checks = _checks(world, writes, header)
             operations[op["op"], op.get("outcome", "ok")] += 1
-            world.tell(number, op)
+            world.process(number, op)
             timeline.add(op)
             if not number % _EVERY:
                 _check_density(world)

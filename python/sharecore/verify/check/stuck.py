@@ -53,16 +53,16 @@ class Stuck:
     def finish(self) -> None:
         """Report the remaining records."""
         left = {share: self._left(share, *quiet) for share, quiet in self._quiets.items()}
-        told: dict[Share, tuple[int, int]] = {}
+        reported: dict[Share, tuple[int, int]] = {}
         for share, line, start, start_offset, lag in self._lags:
             if start >= self._quiets[share][1]:
                 self._check_lag(share, line, start_offset, lag, left[share])
-                told[share] = (line, lag)
-        for share, (line, lag) in told.items():
+                reported[share] = (line, lag)
+        for share, (line, lag) in reported.items():
             if lag and not left[share]:
-                self._check_told(share, line, lag)
+                self._check_reported(share, line, lag)
 
-    def _check_told(self, share: Share, line: int, lag: int) -> None:
+    def _check_reported(self, share: Share, line: int, lag: int) -> None:
         """Report records in the cluster's own lag, whatever may have happened to them unseen."""
         quiet, start, end = self._quiets[share]
         waited = end - max(start, self._locked_until.get(share, 0.0))

@@ -82,7 +82,7 @@ class World:
             if hasattr(each, "settled"):
                 self._on_settled.append(each.settled)
 
-    def tell(self, line: int, op: Op) -> None:
+    def process(self, line: int, op: Op) -> None:
         """Process a line."""
         name = op["op"]
         own = self._own.get(name)
@@ -127,12 +127,12 @@ class World:
         """Return a share group; `NAME#2` is the second incarnation of the group NAME."""
         group = self._groups.get(name)
         if group is None:
-            told = self._described.get(name, self._described.get(name.partition("#")[0], {}))
+            described = self._described.get(name, self._described.get(name.partition("#")[0], {}))
             group = self._groups[name] = Group(
                 name,
-                int(told.get("delivery_limit", 0)),
-                told.get("isolation") == READ_COMMITTED,
-                told.get("from") == "earliest",
+                int(described.get("delivery_limit", 0)),
+                described.get("isolation") == READ_COMMITTED,
+                described.get("from") == "earliest",
             )
         return group
 

@@ -44,7 +44,7 @@ class Member(KeepingConsumer):
         self._begun: dict[tuple[str, int, int], float] = {}
         super().__init__(settings)
         self._runtime.take_in = self._taken
-        self._runtime.told_lost = self._lost
+        self._runtime.on_lost = self._lost
         self.when_answered(self._answered)
 
     def _place(self, topic: str, partition: int) -> dict[str, object]:

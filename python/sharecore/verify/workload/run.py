@@ -36,7 +36,7 @@ class Workload:
     Args:
         path: of the history.
         header: additions to its first line.
-        told: called about once a second with a progress line.
+        report: called about once a second with a progress line.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class Workload:
         plan: Plan,
         path: Path,
         header: Mapping[str, object],
-        told: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._plan, self._path, self._header, self._told = plan, path, header, told
+        self._plan, self._path, self._header, self._report = plan, path, header, report
         self._ours = {**plan.settings, "bootstrap.servers": plan.bootstrap}
         self._lock_ms = 0
         self._limit = 0
@@ -185,7 +185,7 @@ class Workload:
 
     async def _join(self, threads: list[threading.Thread], journal: Journal, what: str) -> None:
         while any(thread.is_alive() for thread in threads):
-            self._told(f"{what}: {_so_far(journal)}")
+            self._report(f"{what}: {_so_far(journal)}")
             await asyncio.sleep(0.2)
 
     async def _load(self, journal: Journal, admin: Admin, breaking: asyncio.Future[None] | None) -> None:
@@ -195,7 +195,7 @@ class Workload:
         while (past := time.monotonic() - began) < self._plan.seconds and not self._interrupted.is_set():
             if breaking is not None and breaking.done():
                 return
-            self._told(f"{past:.0f} of {self._plan.seconds:.0f} s: {_so_far(journal)}")
+            self._report(f"{past:.0f} of {self._plan.seconds:.0f} s: {_so_far(journal)}")
             if past - looked >= _LOOK_SECONDS:
                 looked = past
                 await self._look(journal, admin)
@@ -215,7 +215,7 @@ class Workload:
         enough = lock_s + plan.bound_ms / 1000 + 5
         known, since, since_ms = -1, time.monotonic(), journal.now_ms()
         while time.monotonic() - began < _DRAIN_SECONDS_MAX:
-            self._told(f"settling what is left: {_so_far(journal)}")
+            self._report(f"settling what is left: {_so_far(journal)}")
             if journal.taken + journal.settled != known:
                 known, since, since_ms = journal.taken + journal.settled, time.monotonic(), journal.now_ms()
             found = await self._look(journal, admin)

@@ -165,7 +165,7 @@ impl Partition {
         debug_assert_eq!(
             request.taken,
             given(&request.out[before..]),
-            "other offsets are leased than are told"
+            "other offsets are leased than are returned"
         );
         debug_assert!(
             request.out[before..].is_sorted_by(|a, b| a.last < b.first),
@@ -237,7 +237,7 @@ impl Partition {
         debug_assert_eq!(
             request.taken,
             given(&request.out[before..]),
-            "other offsets are leased than are told"
+            "other offsets are leased than are returned"
         );
         debug_assert_eq!(self.end, end, "nothing new comes into the window");
         request.taken

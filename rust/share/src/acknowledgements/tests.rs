@@ -56,25 +56,25 @@ fn batches_that_may_not_stand() {
 fn a_refusal_says_what_is_wrong_first() {
     let good = [batch(0, 0, &[1])];
     let bad = [batch(1, 0, &[1])];
-    let told = |batches, index, partitions, may_read| {
+    let error = |batches, index, partitions, may_read| {
         let claim = Claim {
             id: id(1, index),
             batches,
         };
-        let Ok(told) = refusal::<Infallible>(&claim, false, partitions, || Ok(may_read));
-        told
+        let Ok(error) = refusal::<Infallible>(&claim, false, partitions, || Ok(may_read));
+        error
     };
-    assert_eq!(told(&good, 1, Some(2), true), None);
-    assert_eq!(told(&[], 0, Some(1), true), None);
+    assert_eq!(error(&good, 1, Some(2), true), None);
+    assert_eq!(error(&[], 0, Some(1), true), None);
     let unknown_id = Some(Refused::UnknownTopicId);
-    assert_eq!(told(&bad, 9, None, false), unknown_id);
+    assert_eq!(error(&bad, 9, None, false), unknown_id);
     let invalid = Some(Refused::InvalidRequest);
-    assert_eq!(told(&bad, 9, Some(2), false), invalid);
+    assert_eq!(error(&bad, 9, Some(2), false), invalid);
     let forbidden = Some(Refused::TopicAuthorizationFailed);
-    assert_eq!(told(&good, 9, Some(2), false), forbidden);
+    assert_eq!(error(&good, 9, Some(2), false), forbidden);
     for index in [-1, 2, i32::MAX] {
         let unknown = Some(Refused::UnknownTopicOrPartition);
-        assert_eq!(told(&good, index, Some(2), true), unknown);
+        assert_eq!(error(&good, index, Some(2), true), unknown);
     }
 }
 
@@ -171,7 +171,7 @@ impl Places for Known {
 }
 
 #[test]
-fn a_walk_tells_refusals_leaders_and_what_is_named_beside_them() {
+fn a_walk_returns_refusals_leaders_and_what_is_named_beside_them() {
     let good = [batch(0, 0, &[1])];
     let claims = [
         (1, 0, true),

@@ -90,7 +90,7 @@ fn limits(max_records: i64, max_bytes: i64) -> Limits {
 use Readiness::{Empty, Failed, Loading, Ready};
 
 #[test]
-fn who_has_nothing_is_told_apart() {
+fn who_has_nothing_is_known() {
     let mut fake = FakePartitions::of(&[(Loading, 0), (Empty, 0), (Failed, 0), (Ready, 3)]);
     assert_eq!(gather(&mut fake, &limits(10, 1_000)), Ok(()));
     assert_eq!(fake.emptied, [1]);

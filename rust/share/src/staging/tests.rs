@@ -37,7 +37,7 @@ fn end(staging: &mut Staging<Number>, number: Number, is_lost: bool) {
 }
 
 #[test]
-fn a_batch_goes_out_once_and_is_forgotten_when_all_are_told() {
+fn a_batch_goes_out_once_and_is_forgotten_when_all_are_notified() {
     let mut staging = staging();
     assert!(staging.begins_turn());
     let first = stage(&mut staging, true);
@@ -52,7 +52,7 @@ fn a_batch_goes_out_once_and_is_forgotten_when_all_are_told() {
 }
 
 #[test]
-fn a_batch_whose_time_was_over_is_known_until_its_end_is_told() {
+fn a_batch_whose_time_was_over_is_known_until_its_end_is_reported() {
     for is_plain in [true, false] {
         let mut staging = staging();
         let sent = stage(&mut staging, is_plain);
@@ -138,7 +138,7 @@ fn a_batch_of_many_appends_ends_with_the_last() {
 }
 
 #[test]
-fn whoever_waits_too_long_is_told_so_and_the_batch_stays_under_way() {
+fn whoever_waits_too_long_is_notified_and_the_batch_stays_under_way() {
     let mut staging = staging();
     let (first, second) = (stage(&mut staging, true), stage(&mut staging, true));
     flush(&mut staging, 5);
@@ -171,7 +171,7 @@ proptest! {
     #[test]
     fn the_order_stays_whatever_is_lost(steps in vec((0_u8..6, any::<bool>()), 0..120)) {
         let mut staging = staging();
-        let (mut written, mut told) = (Vec::new(), Vec::new());
+        let (mut written, mut notified) = (Vec::new(), Vec::new());
         for (now_ms, (step, is_lost)) in (0..).zip(steps) {
             match step {
                 0 | 1 => {
@@ -185,7 +185,7 @@ proptest! {
                     end(&mut staging, number, is_lost);
                     if !is_lost {
                         written.push(number);
-                        told.push(number);
+                        notified.push(number);
                     }
                 }
                 _ => {
@@ -193,7 +193,7 @@ proptest! {
                     if mend.is_overtaken || mend.attempts > 2 {
                         for number in staging.abandon() {
                             staging.answer(number);
-                            told.push(number);
+                            notified.push(number);
                         }
                         staging.set_stale(false);
                     } else {
@@ -210,8 +210,8 @@ proptest! {
             prop_assert!(written.is_sorted(), "{written:?}");
         }
         let left: Vec<Number> = staging.all().copied().collect();
-        told.extend(&left);
-        told.sort_unstable();
-        prop_assert_eq!(told, (0..staging.next).collect::<Vec<_>>());
+        notified.extend(&left);
+        notified.sort_unstable();
+        prop_assert_eq!(notified, (0..staging.next).collect::<Vec<_>>());
     }
 }

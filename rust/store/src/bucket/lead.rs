@@ -200,7 +200,7 @@ impl Lead {
         Ok(())
     }
 
-    /// Tell the store which segments the newest checkpoint in the bucket names: these need not stay.
+    /// Pass to the store the segments that the newest checkpoint in the bucket names: these need not stay.
     fn name(&mut self, shared: &Shared, backup: &Backup) {
         let copied = &self.copied;
         let is_known = self.named == copied.checkpoint && !planted(Mistake::EvictedUnshipped);

@@ -1,7 +1,7 @@
 //! Watches a home that another broker leads, until that broker has ended or fallen silent.
 //!
 //! A wrong claim is safe: the leader is fenced, and no confirmed write is lost. Timing only decides how soon a claim is
-//! made. Meanwhile it follows the catalog, so that a standby can tell clients where to go.
+//! made. Meanwhile it follows the catalog, so that a standby can refer clients to the leader.
 
 use std::sync::Arc;
 

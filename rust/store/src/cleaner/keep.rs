@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_nobody_can_read_is_told_from_a_damaged_one() {
+    fn a_batch_that_nobody_can_read_differs_from_a_damaged_one() {
         let read = |bytes: &[u8]| {
             let batch = Batches::new(bytes).next().expect("a batch");
             readable(&batch).map(|records| records.is_some())

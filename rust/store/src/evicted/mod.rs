@@ -392,10 +392,10 @@ mod tests {
         read(6..=6).expect("it is there");
         assert_eq!(asked(), [6, 7, 8, 9]);
         read(8..=8).expect("the piece after it is another reader's trouble");
-        let told = read(9..=9).expect_err("it is missing");
+        let error = read(9..=9).expect_err("it is missing");
         assert!(
-            told.to_string().contains("is missing in the bucket"),
-            "{told}"
+            error.to_string().contains("is missing in the bucket"),
+            "{error}"
         );
         read(0..=0).expect("it is there");
         assert_eq!(asked(), [9, 0], "the others are there");

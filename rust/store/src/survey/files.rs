@@ -67,7 +67,7 @@ impl Survey {
     pub(super) fn walk_journals(
         &mut self,
         ids: &[u64],
-        told: &mut dyn FnMut(u64),
+        report: &mut dyn FnMut(u64),
     ) -> Result<(), StoreError> {
         let mut firsts = Vec::with_capacity(ids.len());
         for id in ids {
@@ -104,7 +104,7 @@ impl Survey {
             let is_newest = i + 1 == ids.len();
             let (end, size) = self.walk_journal(*id, first, next.filter(|_| !is_newest))?;
             frame = end;
-            told(size);
+            report(size);
         }
         if !counts {
             let path = Kind::Journal.path(&self.dir, self.since.segment);
@@ -381,8 +381,8 @@ fn resume(bytes: &[u8], at: usize, stretch: &Stretch, number: u64) -> Option<(us
         Some(next) => frame.number > number && frame.number < next,
         None => frame.number > number && frame.synced,
     };
-    let told = body_len(&bytes[at..end]).map(|body| at + FRAME_HEADER + body);
-    if let Some(to) = told.filter(|to| *to <= end) {
+    let end_of = body_len(&bytes[at..end]).map(|body| at + FRAME_HEADER + body);
+    if let Some(to) = end_of.filter(|to| *to <= end) {
         if to == end && (stretch.must_reach_end || next == Some(number + 1)) {
             return Some((to, number + 1));
         }

@@ -170,14 +170,14 @@ impl Survey {
         }
         let total = survey.total(&journals, &compacts);
         let mut read = 0;
-        let mut told = |bytes: u64| {
+        let mut report = |bytes: u64| {
             read += bytes;
             progress(read, total);
         };
         for id in &compacts {
-            told(survey.walk_compact(*id)?);
+            report(survey.walk_compact(*id)?);
         }
-        survey.walk_journals(&journals, &mut told)?;
+        survey.walk_journals(&journals, &mut report)?;
         survey.miss_segments(&journals, &compacts);
         survey.hold_against_opening()?;
         survey.settle();
@@ -303,8 +303,8 @@ impl Survey {
         for (id, log) in &mut state.logs {
             let found = batches.get(id).and_then(|found| found.last_key_value());
             let end = found.map_or(log.start, |(_, batch)| batch.last + 1);
-            let told = ends.get(id).copied().unwrap_or(0);
-            log.durable_end = log.durable_end.max(end).max(told);
+            let durable = ends.get(id).copied().unwrap_or(0);
+            log.durable_end = log.durable_end.max(end).max(durable);
             log.end = log.durable_end;
             state.next_log = state.next_log.max(id + 1);
         }

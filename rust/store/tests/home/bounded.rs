@@ -224,7 +224,7 @@ fn several_times_the_bound_is_read_back() {
 fn a_bucket_that_fails_a_reader_is_named_and_may_be_asked_again() {
     let home = Home::full();
     let newest = home.sent.len() as i64 - 1;
-    for (mood, told) in [
+    for (mood, reason) in [
         (Mood::Silent, "503 SlowDown"),
         (Mood::Lost, "is missing in the bucket"),
         (Mood::Rotten, "does not match its checksum"),
@@ -233,7 +233,7 @@ fn a_bucket_that_fails_a_reader_is_named_and_may_be_asked_again() {
         let refusal = read(&home.store, 0).expect_err("it cannot be read");
         assert_eq!(refusal.code(), 56, "the client tries again: {refusal}");
         let why = refusal.to_string();
-        assert!(why.contains(told) && why.contains("segments/"), "{why}");
+        assert!(why.contains(reason) && why.contains("segments/"), "{why}");
         read(&home.store, newest).expect("local records are read without the bucket");
     }
     assert_eq!(home.figures().failed, 3);
@@ -278,8 +278,8 @@ fn segments_in_the_bucket_outlive_restarts_and_lost_disks() {
     // without its bucket the directory says what it lacks, and reads no zeros
     let Home { dir, store, .. } = home;
     drop(store);
-    let told = survey(dir.path(), &mut |_, _| {}).expect_err("it is elsewhere");
-    assert!(told.to_string().contains("only the bucket"), "{told}");
+    let error = survey(dir.path(), &mut |_, _| {}).expect_err("it is elsewhere");
+    assert!(error.to_string().contains("only the bucket"), "{error}");
     let store = Store::look(dir.path(), 0).expect("it opens");
     let refusal = read(&store, 0).expect_err("it is elsewhere");
     assert!(
@@ -383,11 +383,11 @@ fn internal_logs_are_read_without_the_bucket() {
         home.starts_again(is_lost);
         if is_lost {
             home.is(Mood::Silent);
-            let told = home
+            let error = home
                 .store
                 .keep_local(&[INTERNAL])
                 .expect_err("it must be fetched");
-            assert!(told.to_string().contains("503 SlowDown"), "{told}");
+            assert!(error.to_string().contains("503 SlowDown"), "{error}");
             home.is(Mood::Well);
         }
         home.store
@@ -475,8 +475,8 @@ fn a_missing_object_is_not_asked_for_again_and_again() {
         home.goes_on();
     }
     let figures = home.figures();
-    let told = figures.work_error.as_deref().unwrap_or_default();
-    assert!(told.contains("is missing in the bucket"), "{figures:?}");
+    let error = figures.work_error.as_deref().unwrap_or_default();
+    assert!(error.contains("is missing in the bucket"), "{figures:?}");
     assert!((1..5).contains(&figures.work_failed), "{figures:?}");
     // the next checkpoints bring the next attempt
     home.is(Mood::Well);

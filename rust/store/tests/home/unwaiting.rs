@@ -7,8 +7,8 @@ use sharecore_store::{ReadFrom, Slice, Want};
 use crate::bounded::{Home, read};
 
 #[test]
-fn a_reader_that_may_not_wait_is_told_so_until_the_piece_is_there() {
-    // not all file systems can tell what is in memory
+fn a_reader_that_may_not_wait_is_refused_until_the_piece_is_there() {
+    // not all file systems report what is in memory
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let home = Home::full_in(dir);
     let cached = |offset| {
@@ -25,7 +25,7 @@ fn a_reader_that_may_not_wait_is_told_so_until_the_piece_is_there() {
 }
 
 #[test]
-fn a_reader_that_waits_for_the_disk_alone_is_told_if_a_piece_has_left_it_meanwhile() {
+fn a_reader_that_waits_for_the_disk_alone_is_refused_if_a_piece_has_left_it_meanwhile() {
     let home = Home::full();
     let fill = |slice: &Slice, from| {
         let mut bytes = vec![MaybeUninit::new(0); slice.size];

@@ -105,7 +105,7 @@ impl World {
             Step::Acknowledge { member, batches } => {
                 self.acknowledge(&format!("m{member}"), batches)
             }
-            Step::Release { member } => self.partition.release(&format!("m{member}")).map(told),
+            Step::Release { member } => self.partition.release(&format!("m{member}")).map(summary),
             Step::Advance { ms } => {
                 self.now_ms += i64::from(*ms);
                 self.advance()
@@ -182,7 +182,7 @@ impl World {
     }
 
     fn advance(&mut self) -> Option<(u64, i64)> {
-        let write = self.partition.advance(self.now_ms).map(told);
+        let write = self.partition.advance(self.now_ms).map(summary);
         let next = self.partition.next_deadline_ms();
         assert!(next.is_none_or(|deadline| deadline > self.now_ms));
         write
@@ -259,7 +259,7 @@ impl World {
         let before = self.partition.inflight();
         let complete = self.partition.delivery_complete_count();
         let answer = self.partition.acknowledge(self.now_ms, member, &batches);
-        let answer = answer.map(|write| write.map(told));
+        let answer = answer.map(|write| write.map(summary));
         if answer.is_err() {
             let now = self.partition.inflight();
             assert_eq!(now, before, "a refused request changes nothing");
@@ -310,7 +310,7 @@ impl World {
             let write = self.partition.finish_archiving(letter.first, letter.last);
             if let Some(write) = write {
                 assert_eq!(write.start_offset, start_offset);
-                self.open.push(told(write));
+                self.open.push(summary(write));
             }
         }
     }
@@ -337,7 +337,7 @@ impl World {
 }
 
 /// Kept for each write until it ends; its batches are read only then, whatever other writes did meanwhile.
-fn told(write: Write<'_>) -> (u64, i64) {
+fn summary(write: Write<'_>) -> (u64, i64) {
     assert!(!write.batches.is_empty());
     assert!(write.batches.is_sorted_by(|a, b| a.last < b.first));
     (write.id, write.start_offset)
