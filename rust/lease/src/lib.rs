@@ -379,6 +379,7 @@ fn admit<L: Log>(
             for range in &gone {
                 engine.archive(range.first, range.last);
             }
+            engine.line_up(left, read.last);
             let next = engine.next_ready_from(read.first);
             let is_slow = next.is_some_and(|next| engine.is_slow(next));
             if leased.acquired.is_empty() || !place.slow && !is_slow {

@@ -49,6 +49,7 @@ pub(crate) fn next(
     };
     let run_max = engine.run_max();
     let to = offset.saturating_add(left.min(run_max.unwrap_or(left)) - 1);
+    engine.line_up(left, to);
     let is_slow = engine.is_slow(offset);
     if spec.is_some() {
         return Next::Examined(offset, is_slow, engine.last_ready(offset, to));

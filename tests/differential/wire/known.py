@@ -258,8 +258,8 @@ def _grown(exchange: Exchange, difference: Difference) -> bool:
     """Partitions that a topic has grown by are read from their start, so that nothing in them is missed."""
     field = difference.path.rpartition(".")[2]
     return (
-        exchange.ask.api == "DESCRIBE_SHARE_GROUP_OFFSETS"
-        and field in ("start_offset", "lag")
+        exchange.ask.api in ("DESCRIBE_SHARE_GROUP_OFFSETS", "READ_SHARE_GROUP_STATE_SUMMARY")
+        and field in ("start_offset", "lag", "delivery_complete_count")
         and difference.apache == -1
         and difference.ours >= 0
     )

@@ -148,7 +148,7 @@ struct Taken {
 }
 
 /// Extends a range by `piece`; if they are not neighbors, `piece` replaces it, and it is returned.
-fn extended(range: &mut Option<OffsetRange>, piece: OffsetRange) -> Option<OffsetRange> {
+pub(super) fn extended(range: &mut Option<OffsetRange>, piece: OffsetRange) -> Option<OffsetRange> {
     debug_assert!(!piece.is_empty(), "no record is taken in");
     match range {
         Some(before) if before.last + 1 == piece.first => {
@@ -260,7 +260,6 @@ impl Managed {
         );
         let mut at = entries;
         let mut touched = Vec::new();
-        let reaches_behind = self.reaches_behind();
         let mut taken = Taken::default();
         let mut first = range.first;
         while first <= range.last {
@@ -287,7 +286,7 @@ impl Managed {
             });
             let has_others = self.take_in((now_ms, wall_ms), stretch, entry, is_new, &mut taken);
             // whoever is behind others of its key waits for them
-            if entry.digest != 0 && (!has_others || !is_new || reaches_behind) {
+            if entry.digest != 0 && (!has_others || !is_new) {
                 touched.push(entry.digest);
             }
         }

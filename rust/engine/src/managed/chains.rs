@@ -13,7 +13,10 @@ const NONE: Offset = -1;
 
 /// A digest is a hash already, of a seed that nobody knows.
 #[derive(Default)]
-struct AsItIs(u64);
+pub(super) struct AsItIs(u64);
+
+/// Hashes digests.
+pub(super) type Digests = BuildHasherDefault<AsItIs>;
 
 impl Hasher for AsItIs {
     fn finish(&self) -> u64 {
@@ -57,7 +60,7 @@ struct Chain {
 #[derive(Debug, Default)]
 pub(super) struct Chains {
     units: BTreeMap<Offset, Unit>,
-    keys: HashMap<Digest, Chain, BuildHasherDefault<AsItIs>>,
+    keys: HashMap<Digest, Chain, Digests>,
     records: i64,
 }
 
@@ -133,6 +136,17 @@ impl Chains {
         false
     }
 
+    /// The key of the record at `offset`, and the last record of its unit.
+    pub(super) fn unit_at(&self, offset: Offset) -> Option<(Digest, Offset)> {
+        let (_, unit) = self.units.range(..=offset).next_back()?;
+        (offset <= unit.last).then_some((unit.digest, unit.last))
+    }
+
+    /// The first record with a key from `offset`.
+    pub(super) fn next_keyed(&self, offset: Offset) -> Option<Offset> {
+        self.units.range(offset..).next().map(|(first, _)| *first)
+    }
+
     /// Adds the keys of records in `range` to `out`, possibly with duplicates.
     pub(super) fn digests_in(&self, range: OffsetRange, out: &mut Vec<Digest>) {
         if range.is_empty() {
@@ -192,13 +206,13 @@ impl Chains {
 
     /// The units that remain of the first ones of a key, up to and including `last`, if only `open` are unfinished.
     ///
-    /// `is_over`: the records behind `open` remain too.
+    /// `seen_to`: how far they were looked at; the records of `last` behind that remain too.
     pub(super) fn kept(
         &self,
         digest: Digest,
         last: Link,
         open: &[Open],
-        is_over: bool,
+        seen_to: Offset,
     ) -> Vec<OffsetRange> {
         let mut kept: Vec<OffsetRange> = Vec::new();
         let mut open = open.iter().map(|piece| piece.range).peekable();
@@ -209,14 +223,12 @@ impl Chains {
                 Some(before) if before.last + 1 == range.first => before.last = range.last,
                 _ => kept.push(range),
             };
-            let mut behind = link.unit.first;
             while let Some(range) = open.next_if(|range| range.first <= link.unit.last) {
                 keep(range);
-                behind = range.last + 1;
             }
             let is_last = link.unit == last.unit;
-            if is_last && is_over && behind <= link.unit.last {
-                keep(OffsetRange::new(behind, link.unit.last));
+            if is_last && seen_to < link.unit.last {
+                keep(OffsetRange::new(seen_to + 1, link.unit.last));
             }
             next = self.after(link).filter(|_| !is_last);
         }
@@ -355,7 +367,7 @@ mod tests {
                 let is_done = |offset: Offset| offset <= last.unit.last && left >> (offset % 64) & 1 == 0;
                 let stays: Vec<Offset> = list.iter().copied().filter(|offset| !is_done(*offset)).collect();
                 let looked_at = stays.iter().copied().filter(|offset| *offset <= last.unit.last);
-                let kept = chains.kept(digest, last, &open(looked_at), false);
+                let kept = chains.kept(digest, last, &open(looked_at), last.unit.last);
                 if kept.is_empty() {
                     chains.drop_through(digest, last);
                 } else {
@@ -374,9 +386,11 @@ mod tests {
         let mut chains = Chains::default();
         chains.append(5, OffsetRange::new(0, 9));
         let first = chains.first(5).expect("a unit");
-        let kept = chains.kept(5, first, &open([2, 3].into_iter()), true);
+        let kept = chains.kept(5, first, &open([2, 3].into_iter()), 3);
         assert_eq!(kept, [OffsetRange::new(2, 9)]);
-        let kept = chains.kept(5, first, &open([2, 3].into_iter()), false);
+        let kept = chains.kept(5, first, &open([2, 3].into_iter()), 6);
+        assert_eq!(kept, [OffsetRange::new(2, 3), OffsetRange::new(7, 9)]);
+        let kept = chains.kept(5, first, &open([2, 3].into_iter()), 9);
         assert_eq!(kept, [OffsetRange::new(2, 3)]);
     }
 }

@@ -206,6 +206,14 @@ impl Engine {
         self.first_ready_from(offset)
     }
 
+    /// Makes the first `wanted` records up to `to` acquirable that a fetch may have: those behind the first of a key,
+    /// too, if it may have several.
+    pub fn line_up(&mut self, wanted: i64, to: Offset) {
+        if let Self::Managed(managed) = self {
+            managed.line_up(wanted, to);
+        }
+    }
+
     /// The last record from `offset` to `to` that can be acquired within the in-flight limit; `offset` if there is none.
     ///
     /// A client chooses `to`, so the room bounds the walk.

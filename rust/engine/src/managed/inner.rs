@@ -6,6 +6,9 @@ use std::ops::{Deref, DerefMut};
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::{AcquireOptions, Acquired, Partition};
 
+/// Nothing is lined up.
+const NOWHERE: Offset = -1;
+
 /// A partition, and how many of its records are acquired. A fetch whose records lie far apart asks for that count at
 /// each of them; plain partitions never do, and do not count.
 #[derive(Debug)]
@@ -13,6 +16,8 @@ pub(super) struct Inner {
     partition: Partition,
     /// `None` after a change other than an acquire.
     leased: Cell<Option<i64>>,
+    /// Up to here, everything that a fetch may have is acquirable; see [`line_up`](super::Managed::line_up).
+    lined_up: Offset,
 }
 
 impl Inner {
@@ -20,6 +25,7 @@ impl Inner {
         Self {
             partition,
             leased: Cell::new(None),
+            lined_up: NOWHERE,
         }
     }
 
@@ -39,6 +45,19 @@ impl Inner {
         );
         self.leased.set(Some(leased));
         leased
+    }
+
+    /// Up to where everything that a fetch may have is acquirable.
+    pub(super) fn lined_up(&self) -> Offset {
+        self.lined_up
+    }
+
+    pub(super) fn set_lined_up(&mut self, to: Offset) {
+        self.lined_up = to;
+    }
+
+    pub(super) fn forget_lined_up(&mut self) {
+        self.lined_up = NOWHERE;
     }
 
     /// As [`Partition::acquire_ready`].
@@ -70,6 +89,7 @@ impl Deref for Inner {
 impl DerefMut for Inner {
     fn deref_mut(&mut self) -> &mut Partition {
         self.leased.set(None);
+        self.lined_up = NOWHERE;
         &mut self.partition
     }
 }

@@ -3,7 +3,9 @@
 //! Records are read in log order before any is delivered: [`Managed::admit`] learns their keys. A record that waits for
 //! an earlier one of its key is `behind` in the map.
 
-use super::chains::{Chains, Digest};
+use std::collections::HashMap;
+
+use super::chains::{Chains, Digest, Digests};
 use super::{Bug, Managed, is_planted};
 use crate::offset::{Offset, OffsetRange};
 use crate::partition::{Acquired, waits::Open};
@@ -23,8 +25,10 @@ pub struct KeyDetails {
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) chains: Chains,
-    /// How many records of a key may be acquired at once or are acquirable.
+    /// The longest run that may have been acquired.
     reach: i64,
+    /// By key, the last record that may be acquired or acquirable, if there are any besides its first.
+    pub(super) lined_up: HashMap<Digest, Offset, Digests>,
     /// Members may hold records acquired before the order began.
     is_settling: bool,
     /// Unfinished records of the key being refreshed; kept for its memory.
@@ -33,6 +37,8 @@ pub(super) struct Keys {
 
 /// How many unfinished records of a key the buffer for them keeps room for.
 const OPEN_KEPT: usize = 1024;
+/// Look at no more of a key than its first records and those that are lined up.
+const HEAD: Offset = -1;
 
 impl Managed {
     /// Starts the order by key if the rules ask for it; no record has been read yet.
@@ -43,6 +49,7 @@ impl Managed {
             self.keys = Some(Box::new(Keys {
                 chains: Chains::default(),
                 reach: self.rules.run_max,
+                lined_up: HashMap::default(),
                 is_settling: self.inner.leased() > 0,
                 open: Vec::new(),
             }));
@@ -67,8 +74,9 @@ impl Managed {
             return;
         };
         keys.reach = keys.reach.max(self.rules.run_max);
-        let (digests, reach) = (keys.chains.digests(), keys.reach);
-        self.refresh(&digests, reach);
+        let digests = keys.chains.digests();
+        self.inner.forget_lined_up();
+        self.refresh(&digests, HEAD);
     }
 
     /// Units that are not acquired: neighbors with one key, and records without a key.
@@ -97,17 +105,11 @@ impl Managed {
         keys.is_some_and(|keys| !keys.chains.append(digest, range))
     }
 
-    /// Whether more records may become acquirable when some are added behind others of their key.
-    pub(super) fn reaches_behind(&self) -> bool {
-        self.keys.as_ref().is_some_and(|keys| keys.reach > 1)
-    }
-
     /// Updates the keys of records just read.
     pub(super) fn keys_touched(&mut self, mut digests: Vec<Digest>) {
-        let reach = self.keys.as_ref().map_or(0, |keys| keys.reach);
         digests.sort_unstable();
         digests.dedup();
-        self.refresh(&digests, reach);
+        self.refresh(&digests, HEAD);
     }
 
     /// Whether a fetch reading from `from` could get the second record of a run without the first.
@@ -121,11 +123,11 @@ impl Managed {
         let Some(keys) = &self.keys else {
             return;
         };
-        let reach = keys.reach;
+        let has_runs = keys.reach > 1;
         if let Some(head) = batches.first().filter(|head| from < head.first) {
             self.key_lost(OffsetRange::new(from, head.first - 1));
         }
-        if reach > 1 {
+        if has_runs {
             let new = new.iter();
             let new: Vec<_> = new
                 .map(|each| OffsetRange::new(each.first, each.last))
@@ -136,16 +138,15 @@ impl Managed {
 
     /// The state of records in `ranges` changed: update which others of their keys may be acquired.
     pub(super) fn key_changed(&mut self, ranges: &[OffsetRange]) {
-        let reach = self.keys.as_ref().map_or(0, |keys| keys.reach);
-        self.changed(ranges, reach);
+        self.changed(ranges, HEAD);
     }
 
     /// Drops records in `range` whatever precedes them in their keys' chains.
     pub(super) fn key_lost(&mut self, range: OffsetRange) {
-        self.changed(&[range], i64::MAX);
+        self.changed(&[range], range.last);
     }
 
-    fn changed(&mut self, ranges: &[OffsetRange], reach: i64) {
+    fn changed(&mut self, ranges: &[OffsetRange], through: Offset) {
         let Some(keys) = &self.keys else {
             return;
         };
@@ -155,34 +156,48 @@ impl Managed {
         }
         digests.sort_unstable();
         digests.dedup();
-        self.refresh(&digests, reach);
+        self.refresh(&digests, through);
     }
 
-    pub(super) fn refresh(&mut self, digests: &[Digest], reach: i64) {
+    pub(super) fn refresh(&mut self, digests: &[Digest], through: Offset) {
         for digest in digests {
-            self.refresh_key(*digest, reach);
+            self.refresh_key(*digest, through);
         }
     }
 
-    /// Drops finished records among the first `reach` of a key, and makes the next ones acquirable.
-    fn refresh_key(&mut self, digest: Digest, reach: i64) {
+    /// Drops finished records of a key up to `through`, and makes its first unfinished one acquirable. The others of a
+    /// run follow when a fetch wants them.
+    fn refresh_key(&mut self, digest: Digest, through: Offset) {
         let Some(keys) = &mut self.keys else {
             return;
         };
+        let through = keys
+            .lined_up
+            .get(&digest)
+            .map_or(through, |last| through.max(*last));
         let mut open = std::mem::take(&mut keys.open);
         open.clear();
-        let mut seen = 0;
         let (mut last, mut gone, mut has_changed) = (None, None, false);
+        let mut seen_to = through;
         let mut next = keys.chains.first(digest);
-        while seen < reach
-            && let Some(link) = next
+        while let Some(link) = next
+            && (open.is_empty() || link.unit.first <= through)
         {
-            let from = open.len();
-            seen += self.inner.open_in(link.unit, reach - seen, &mut open);
+            let (unit, from) = (link.unit, open.len());
+            seen_to = unit.last.min(through).max(unit.first - 1);
+            if seen_to >= unit.first {
+                let range = OffsetRange::new(unit.first, seen_to);
+                self.inner.open_in(range, i64::MAX, &mut open);
+            }
+            if open.is_empty() && seen_to < unit.last {
+                let rest = OffsetRange::new(seen_to + 1, unit.last);
+                self.inner.open_in(rest, 1, &mut open);
+                seen_to = open.last().map_or(unit.last, |piece| piece.range.last);
+            }
             if open.is_empty() {
                 gone = next;
             } else {
-                has_changed |= !covers(&open[from..], link.unit, seen >= reach);
+                has_changed |= !covers(&open[from..], OffsetRange::new(unit.first, seen_to));
             }
             (last, next) = (next, keys.chains.after(link));
         }
@@ -191,12 +206,12 @@ impl Managed {
             "records of a key are in order"
         );
         if has_changed && let Some(last) = last {
-            let kept = keys.chains.kept(digest, last, &open, seen >= reach);
+            let kept = keys.chains.kept(digest, last, &open, seen_to);
             keys.chains.replace(digest, last, &kept);
         } else if let Some(gone) = gone {
             keys.chains.drop_through(digest, gone);
         }
-        self.let_come_in_order(&open);
+        self.let_first_come(digest, &open);
         if let Some(keys) = &mut self.keys {
             // one key may have had very many
             open.shrink_to(OPEN_KEPT);
@@ -204,26 +219,19 @@ impl Managed {
         }
     }
 
-    /// Makes the first of a key's unfinished records acquirable, as far as the rules allow.
-    fn let_come_in_order(&mut self, open: &[Open]) {
-        let mut left = self.rules.run_max;
+    /// Makes the first of a key's unfinished records acquirable, unless a member holds some.
+    fn let_first_come(&mut self, digest: Digest, open: &[Open]) {
         let held = open.iter().filter(|piece| piece.is_held);
-        let held: i64 = held.map(|piece| piece.range.count()).sum();
-        if held > 0 {
-            left = if is_planted(Bug::RunGoesOn) {
-                (left - held).max(0)
-            } else {
-                0
-            };
+        let last_held = held.clone().next_back().map(|piece| piece.range.last);
+        let mut may_come = last_held.is_none();
+        if is_planted(Bug::RunGoesOn) {
+            may_come |= held.map(|piece| piece.range.count()).sum::<i64>() < self.rules.run_max;
         }
         for piece in open.iter().filter(|piece| !piece.is_held) {
-            if piece.is_waiting {
-                left = 0;
-            }
             let OffsetRange { first, last } = piece.range;
-            let front = OffsetRange::new(first, last.min(first.saturating_add(left) - 1));
-            left -= front.count();
-            debug_assert!(left >= 0, "more may come than was allowed");
+            let is_front = may_come && !piece.is_waiting;
+            let front = OffsetRange::new(first, if is_front { first } else { first - 1 });
+            may_come = false;
             if piece.is_behind && !front.is_empty() {
                 self.inner.put_in_front(front);
             }
@@ -232,22 +240,39 @@ impl Managed {
                 self.inner.put_behind(behind);
             }
         }
+        let Some(keys) = &mut self.keys else {
+            return;
+        };
+        match (last_held, open.first()) {
+            (Some(last), Some(first)) if first.range.first < last => {
+                keys.lined_up.insert(digest, last);
+            }
+            _ if keys.lined_up.is_empty() => {}
+            _ => {
+                keys.lined_up.remove(&digest);
+            }
+        }
     }
 
     pub(super) fn keys_memory_bytes(&self) -> usize {
         let keys = self.keys.as_ref();
-        keys.map_or(0, |keys| size_of::<Keys>() + keys.chains.memory_bytes())
+        keys.map_or(0, |keys| {
+            let lined_up = keys.lined_up.capacity() * (size_of::<(Digest, Offset)>() + 1);
+            size_of::<Keys>() + keys.chains.memory_bytes() + lined_up
+        })
     }
 
     pub(super) fn key_details(&self, limit: usize) -> Option<KeyDetails> {
         let keys = self.keys.as_ref()?;
         let window = OffsetRange::new(self.inner.start_offset(), self.inner.end_offset());
-        let open = self.inner.all_open_in(window);
-        let behind = open
-            .iter()
-            .filter(|piece| piece.is_behind && !piece.is_waiting);
+        let open = self.inner.all_open_in(window).into_iter();
+        let behind = open.filter(|piece| piece.is_behind && !piece.is_waiting);
+        let digests = keys.chains.digests().into_iter();
+        let in_runs = digests.flat_map(|digest| self.run_of(digest));
+        let in_runs = in_runs.filter(|piece| piece.is_behind);
+        let count = |piece: Open| piece.range.count();
         Some(KeyDetails {
-            behind: behind.map(|piece| piece.range.count()).sum(),
+            behind: behind.map(count).sum::<i64>() - in_runs.map(count).sum::<i64>(),
             keys: keys.chains.keys(),
             largest: keys.chains.largest(limit),
         })
@@ -276,6 +301,25 @@ impl Managed {
                 next = keys.chains.after(link);
             }
             is_held |= open.iter().any(|piece| piece.is_held);
+            let lined_up = keys.lined_up.get(&digest).copied().unwrap_or(HEAD);
+            let out = open
+                .iter()
+                .filter(|piece| piece.is_held || !piece.is_behind);
+            let last = out.map(|piece| {
+                if piece.is_held {
+                    piece.range.last
+                } else {
+                    piece.range.first
+                }
+            });
+            if let (Some(head), Some(last)) = (open.first(), last.max())
+                && last > head.range.first.max(lined_up)
+            {
+                return Err(format!(
+                    "{last} may be acquired with others, and is not lined up"
+                ));
+            }
+            let mut is_first = true;
             for piece in open {
                 if piece.is_waiting || is_held {
                     left = 0;
@@ -286,9 +330,10 @@ impl Managed {
                 if !piece.is_behind && piece.range.count() > left {
                     return Err(format!("{:?} may come before others", piece.range));
                 }
-                if piece.is_behind && left > 0 {
+                if piece.is_behind && left > 0 && is_first {
                     return Err(format!("{:?} may not come, and should", piece.range));
                 }
+                is_first = false;
                 left -= if piece.is_behind {
                     left
                 } else {
@@ -300,14 +345,14 @@ impl Managed {
     }
 }
 
-/// Whether these records of a unit are all of it; if `is_over`, those behind them were not looked at.
-fn covers(open: &[Open], unit: OffsetRange, is_over: bool) -> bool {
-    let mut next = unit.first;
+/// Whether these records are all of `range`.
+fn covers(open: &[Open], range: OffsetRange) -> bool {
+    let mut next = range.first;
     for piece in open {
         if piece.range.first != next {
             return false;
         }
         next = piece.range.last + 1;
     }
-    next > unit.last || is_over && next > unit.first
+    next > range.last
 }

@@ -61,7 +61,15 @@ impl Managed {
                 .due
                 .retain(|first, (last, _)| !inner.is_settled(OffsetRange::new(*first, *last)));
         }
-        for piece in self.inner.ready_in(range) {
+        let mut ready = self.inner.ready_in(range);
+        for digest in self.run_keys_in(range) {
+            let run = self.run_of(digest).into_iter();
+            let behind = run
+                .filter(|piece| piece.is_behind)
+                .map(|piece| piece.range.clip(range));
+            ready.extend(behind.filter(|piece| !piece.is_empty()));
+        }
+        for piece in ready {
             self.lateness.take(piece);
             self.lateness.due.insert(piece.first, (piece.last, due_ms));
         }

@@ -16,6 +16,7 @@ mod ordered;
 mod overlaps;
 mod planted;
 mod rules;
+mod runs;
 mod times;
 
 use std::collections::BTreeMap;
@@ -146,6 +147,9 @@ impl Managed {
             if self.passes_over(options.fetch_offset) {
                 return 0;
             }
+            let from = options.fetch_offset;
+            self.line_up_for(budget, from, tail.last.min(line.last));
+            let lined_up = self.inner.lined_up();
             let before = out.len();
             let inner = &mut self.inner;
             let taken = inner.acquire_ready(now_ms, member, batches, options, line.last, out);
@@ -153,7 +157,11 @@ impl Managed {
             if let Some(taken) = out[before..].last() {
                 self.round = taken.last + 1;
             }
-            self.key_acquired(options.fetch_offset, batches, &out[before..]);
+            self.key_acquired(from, batches, &out[before..]);
+            if batches.first().is_some_and(|head| head.first <= from) {
+                // the others of these keys wait, and nothing else has changed
+                self.inner.set_lined_up(lined_up);
+            }
             self.came_out(&out[before..], now_ms);
             return taken;
         }

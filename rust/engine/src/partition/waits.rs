@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use super::fresh::cut;
+use super::pace::slow_from;
 use super::{AcquireOptions, Acquired, Partition, Write};
 use crate::inflight::{Cell, LeaseId, Run};
 use crate::offset::{OFFSET_MAX, Offset, OffsetRange};
@@ -18,6 +19,18 @@ pub(crate) struct Open {
     pub(crate) is_waiting: bool,
     /// Whether they wait for earlier records.
     pub(crate) is_behind: bool,
+}
+
+impl Open {
+    /// Offsets that can be acquired.
+    pub(crate) fn free(range: OffsetRange) -> Self {
+        Self {
+            range,
+            is_held: false,
+            is_waiting: false,
+            is_behind: false,
+        }
+    }
 }
 
 impl Partition {
@@ -93,6 +106,47 @@ impl Partition {
             true
         });
         count
+    }
+
+    /// The first unfinished offsets in `range` with the same state.
+    pub(crate) fn first_open(&self, range: OffsetRange) -> Option<Open> {
+        let mut found = None;
+        self.map.walk(self.map.seek(range.first), |run| {
+            if run.first > range.last {
+                return false;
+            }
+            let cell = run.cell();
+            let is_held = cell.lease() != LeaseId::NONE;
+            if is_held || cell.is_free() {
+                found = Some(Open {
+                    range: run.range().clip(range),
+                    is_held,
+                    is_waiting: cell.is_waiting(),
+                    is_behind: cell.is_behind(),
+                });
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    /// The end of the batch that `offset` belongs to, if available records behind `offset` in it are near their delivery
+    /// limit, those that come after others of their key included.
+    pub(crate) fn slow_batch_end(&self, offset: Offset) -> Option<Offset> {
+        let slow_from = slow_from(self.config.max_delivery_count);
+        let (mut last, mut slow) = (None, false);
+        self.map.walk(self.map.seek(offset), |run| {
+            if last.is_some_and(|last| run.opens_batch() || run.first != last + 1) {
+                return false;
+            }
+            let cell = run.cell();
+            slow |= run.last > offset
+                && cell.in_front().is_available()
+                && cell.delivery_count() >= slow_from;
+            last = Some(run.last);
+            true
+        });
+        last.filter(|_| slow)
     }
 
     /// All unfinished offsets in `range`, in order.
@@ -306,6 +360,23 @@ impl Partition {
         self.map
             .get(at)
             .map(|run| run.last.min(run.first.max(offset)))
+    }
+
+    /// The first acquirable records from `offset`, as far as their state is the same.
+    pub(crate) fn first_ready_piece(&self, offset: Offset) -> Option<OffsetRange> {
+        let at = self.map.next_available(self.map.seek(offset))?;
+        let run = self.map.get(at)?;
+        Some(OffsetRange::new(run.first.max(offset), run.last))
+    }
+
+    /// How many records in `range` are acquirable; no more than about `wanted` are counted.
+    pub(crate) fn ready_count(&self, range: OffsetRange, wanted: i64) -> i64 {
+        let (mut count, mut next) = (0, self.first_ready_piece(range.first));
+        while let Some(piece) = next.filter(|piece| piece.first <= range.last && count < wanted) {
+            count += piece.clip(range).count();
+            next = self.first_ready_piece(piece.last + 1);
+        }
+        count
     }
 
     /// The acquirable records in `range`.

@@ -9,44 +9,16 @@ use sharecore_engine::{
     Rules, Spec, StateBatch,
 };
 
-const LOCK_MS: i64 = 1000;
+use crate::models::steps::{LOCK_MS, Step, steps};
+
 const MEMBERS: [&str; 3] = ["a", "b", "c"];
-
-#[derive(Clone, Debug)]
-enum Step {
-    /// A member fetches up to this many records.
-    Fetch(usize, i64),
-    /// The owner of an acquired record acknowledges it.
-    Answer(usize, u8),
-    /// A member's session ends.
-    Leave(usize),
-    /// An open write becomes durable, or fails.
-    End(usize, bool),
-    Wait(i64),
-    /// The process is killed; the durable state is loaded.
-    Kill,
-    /// The log loses its first records.
-    Lose(i64),
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
-        4 => (0..3_usize, prop_oneof![Just(1_i64), Just(3), Just(100)]).prop_map(|(who, most)| Step::Fetch(who, most)),
-        4 => (any::<usize>(), prop_oneof![Just(1_u8), Just(1), Just(2), Just(3)]).prop_map(|(at, kind)| Step::Answer(at, kind)),
-        1 => (0..3_usize).prop_map(Step::Leave),
-        4 => (any::<usize>(), prop::bool::weighted(0.85)).prop_map(|(at, good)| Step::End(at, good)),
-        1 => prop_oneof![Just(1_i64), Just(100), Just(LOCK_MS)].prop_map(Step::Wait),
-        1 => Just(Step::Kill),
-        1 => (1..4_i64).prop_map(Step::Lose),
-    ];
-    prop::collection::vec(step, 1..120)
-}
 
 /// The owner of a record, its lock's deadline, and the pending acknowledgement.
 #[derive(Clone, Debug)]
 struct Held {
     member: &'static str,
     until_ms: i64,
+    delivery_count: u16,
     /// The write that will end or release it.
     write: Option<u64>,
 }
@@ -153,6 +125,10 @@ impl Ledger {
                     engine.archive(offset, offset);
                 }
             }
+            if most != 3 {
+                // as a fetch does that has yet to read
+                self.engine.line_up(most, from + most - 1);
+            }
             let options = AcquireOptions {
                 fetch_offset: from,
                 max_fetch_records: most,
@@ -205,10 +181,11 @@ impl Ledger {
             let run_max = self.rules.run_max;
             prop_assert!(count <= run_max, "{count} of key {key}, {run_max} may be");
         }
-        for (offset, _) in &taken {
+        for (offset, delivery_count) in &taken {
             let held = Held {
                 member,
                 until_ms: self.now_ms + LOCK_MS,
+                delivery_count: *delivery_count,
                 write: None,
             };
             self.held.insert(*offset, held);
@@ -272,7 +249,7 @@ impl Ledger {
             .held
             .iter()
             .filter(|(_, held)| held.write == Some(id))
-            .map(|(offset, held)| (*offset, held.until_ms))
+            .map(|(offset, held)| (*offset, held.clone()))
             .collect();
         if good {
             self.start_offset = self.start_offset.max(start);
@@ -288,9 +265,19 @@ impl Ledger {
             return;
         }
         self.engine.rollback(id, self.now_ms).expect("it is open");
-        for (offset, until_ms) in mine {
-            if until_ms <= self.now_ms {
+        for (offset, held) in mine {
+            if held.until_ms <= self.now_ms {
                 self.held.remove(&offset);
+                if held.delivery_count >= config().max_delivery_count {
+                    // Visible as finished, even if it is not written
+                    let batch = StateBatch {
+                        first: offset,
+                        last: offset,
+                        state: RecordState::Archived,
+                        delivery_count: held.delivery_count,
+                    };
+                    self.write(offset, &batch);
+                }
             } else if let Some(held) = self.held.get_mut(&offset) {
                 held.write = None;
             }

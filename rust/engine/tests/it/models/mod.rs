@@ -1,2 +1,3 @@
 pub(crate) mod combined;
+pub(crate) mod steps;
 pub(crate) mod world;
