@@ -180,6 +180,23 @@ def test_offsets_are_set_described_and_deleted(
     assert offsets(broker, group)[topic, 0][0] == 4
 
 
+def test_state_gets_the_epoch_of_its_group_as_with_kafka(
+    broker: RunningBroker, topic: str, topic_id: UUID, group: str
+) -> None:
+    def altered(start_offset: int) -> tuple[int, int]:
+        assert alter(broker, group, (topic, 0, start_offset)).responses[0].partitions[0].error_code == 0
+        asked = [{"topic_id": topic_id, "partitions": [{"partition": 0, "leader_epoch": 0}]}]
+        answer = broker.ask(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, group_id=group, topics=asked)
+        (found,) = answer.results[0].partitions
+        return found.state_epoch, found.start_offset
+
+    assert [altered(3), altered(4)] == [(1, 3), (1, 4)]
+    client = broker.connect()
+    join_share_group(client, group, "m", [topic])
+    heartbeat(client, group, epoch=-1)
+    assert [altered(1), altered(2)] == [(3, 1), (3, 2)]
+
+
 def test_offsets_of_a_group_that_is_not_there(broker: RunningBroker, topic: str, group: str) -> None:
     assert offsets(broker, group) == {}
     assert alter(broker, "", (topic, 0, 3)).error_code == ErrorCode.INVALID_GROUP_ID

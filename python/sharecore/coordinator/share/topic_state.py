@@ -184,7 +184,12 @@ class ShareTopicStates:
         offsets: Mapping[tuple[TopicInfo, int], int],
         done: Mapping[tuple[TopicInfo, int], Done],
     ) -> None:
-        """Reset state to start offsets; call each `done` once its reset is durable."""
+        """Reset state to start offsets; call each `done` once its reset is durable.
+
+        As with Apache Kafka, the state gets the epoch of its group, which changes with members, not with
+        resets: two resets without a member between them have the same one. It fences leaders that read their
+        state for an earlier member; those of this broker end before a reset anyway (`ShareOffsets`).
+        """
         partitions: dict[TopicInfo, set[int]] = {}
         for topic, partition in offsets:
             partitions.setdefault(topic, set()).add(partition)

@@ -36,6 +36,7 @@ _STEPS = {
     "produce": 2,
     "group": 2,
     "look": 4,
+    "state": 4,
     "records": 1,
 }
 
@@ -72,6 +73,8 @@ def scenario(random: Random, stage: Stage) -> Scenario:
                 yield produce("orders", random.randrange(3), ["e", "f"])
             case "group":
                 yield Ask("DELETE_GROUPS", 2, {"groups_names": [_group(random)]})
+            case "state":
+                yield _state(random)
             case "records":
                 yield _delete_records(random)
             case "look":
@@ -127,6 +130,17 @@ def _alter(random: Random) -> Ask:
         for topic in _topics(random, 3)
     ]
     return Ask("ALTER_SHARE_GROUP_OFFSETS", 0, {"group_id": _group(random), "topics": topics})
+
+
+def _state(random: Random) -> Ask:
+    """Which epoch the state has, besides its start offset."""
+    partitions = [{"partition": index, "leader_epoch": 0} for index in random.choice([[0], [0], [0, 1]])]
+    topics = [{"topic_id": random.choice(["#orders", "#orders", "#bills"]), "partitions": partitions}]
+    return Ask(
+        "READ_SHARE_GROUP_STATE_SUMMARY",
+        random.randrange(2),
+        {"group_id": random.choice(GROUPS), "topics": topics},
+    )
 
 
 def _delete(random: Random) -> Ask:
