@@ -67,7 +67,7 @@ class ShareBroker(Broker):
         self._made: set[str] = set()
 
     def close(self) -> None:
-        """Send what is on its way."""
+        """Send pending messages."""
         with self._lock:
             producer, self._producer = self._producer, None
         if producer is not None and self._process == os.getpid():
@@ -151,7 +151,7 @@ class _Consumer(Consumer):
         self._held = 0
 
     def __next__(self) -> MessageProxy | None:
-        """Return a message, or None if none arrives in time or `prefetch` are already held."""
+        """Return a message; None if none arrives in time, or `prefetch` messages are held."""
         if self._held >= self._prefetch:
             time.sleep(min(_FULL_SECONDS, self._timeout / 1000))
             return None
@@ -184,7 +184,7 @@ class _Consumer(Consumer):
             self._decide(message, "release")
 
     def close(self) -> None:
-        """Release what is held, and leave the group."""
+        """Release held messages, and leave the group."""
         self._inbox.close()
 
     def _decide(self, message: MessageProxy, verdict: str) -> None:

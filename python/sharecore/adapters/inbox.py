@@ -1,4 +1,4 @@
-"""Jobs that a framework holds: locked until the framework says what becomes of them."""
+"""Jobs that a framework holds, locked until the framework decides on them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Held:
 
 
 class Inbox:
-    """A member of a share group whose jobs are decided one by one, in any order, by one event loop.
+    """A member of a share group that acknowledges its jobs individually, in any order, from one event loop.
 
     Args:
         config: settings of the share consumer, with `group.id`.
@@ -101,7 +101,7 @@ class Inbox:
         self._committing = self._closed = False
 
     async def take(self, count: int, timeout: float | None = None) -> list[Held]:
-        """Return up to so many jobs, none after `timeout` seconds."""
+        """Return up to `count` jobs; wait at most `timeout` seconds for the first."""
         try:
             batch = await self._consumer.poll(count, timeout=timeout)
         except WakeupError:
@@ -130,7 +130,7 @@ class Inbox:
         self._consumer.subscribe(topics)
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call something after so many seconds, unless the inbox is closed before."""
+        """Call a function after a delay in seconds, unless the inbox closes first."""
 
         def due() -> None:
             self._timers.discard(timer)
@@ -177,7 +177,7 @@ class Inbox:
             self._consumer.commit_async()
 
     async def close(self) -> None:
-        """Send all decisions, release what is still held, and leave the group."""
+        """Send all decisions, release the other jobs, and leave the group."""
         if self._closed:
             return
         for timer in self._timers:
@@ -203,7 +203,7 @@ class ThreadedInbox:
             raise
 
     def take(self, count: int, timeout: float) -> list[Held]:
-        """Return up to so many jobs, none after `timeout` seconds."""
+        """Return up to `count` jobs; wait at most `timeout` seconds for the first."""
         return self._wait(self._inbox.take(count, timeout))
 
     def wait_until_joined(self, seconds: float) -> None:
@@ -211,7 +211,7 @@ class ThreadedInbox:
         self._wait(self._inbox.wait_until_joined(seconds))
 
     def subscribe(self, config: Mapping[str, object], topics: Sequence[str], needs: Needs) -> None:
-        """Take jobs from these topics from now on, which are created where they do not exist."""
+        """Subscribe to topics; create those that do not exist."""
         self._wait(provide(config, topics, needs))
         self.run(self._inbox.subscribe, topics)
 
@@ -221,7 +221,7 @@ class ThreadedInbox:
             self._loop.call_soon_threadsafe(decide, *arguments)
 
     def close(self) -> None:
-        """Send all decisions, release what is still held, and leave the group."""
+        """Send all decisions, release the other jobs, and leave the group."""
         if self._thread.is_alive():
             try:
                 self._wait(self._inbox.close())

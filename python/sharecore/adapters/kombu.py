@@ -151,7 +151,7 @@ class Channel(virtual.Channel):
         return asyncio.run(look())
 
     def _size(self, queue: str) -> int:
-        """Return the group's lag; 0 where it is not known."""
+        """Return the group's lag; 0 if it is unknown."""
         topic = topic_of(queue)
         with BlockingAdmin(self._client_config()) as admin:
             try:
@@ -163,7 +163,7 @@ class Channel(virtual.Channel):
         return sum(each.lag or 0 for each in offsets if each.partition.topic == topic)
 
     def _purge(self, queue: str) -> int:
-        """Let the group pass over what is in the queue; raises ChannelError while workers are there."""
+        """Skip all messages of the queue; raise ChannelError if the group has members."""
         count = self._size(queue)
         with BlockingAdmin(self._client_config()) as admin:
             try:
@@ -300,7 +300,7 @@ class Channel(virtual.Channel):
         return self._producer
 
     def close(self) -> None:
-        """Release what is held, and leave the group."""
+        """Release held messages, and leave the group."""
         was_closed = self.closed
         super().close()
         if was_closed or self._process != os.getpid():
@@ -328,7 +328,7 @@ class Transport(virtual.Transport):
         return version("sharecore")
 
     def establish_connection(self) -> object:
-        """Connect; raises OSError where nobody listens."""
+        """Connect; raise OSError if no broker listens."""
         client = self.client
         seconds = client.connect_timeout or _CONNECT_SECONDS
         socket.create_connection((client.hostname or "localhost", client.port or _PORT), seconds).close()

@@ -90,7 +90,7 @@ class ShareBroker(AsyncBroker):
         await super().startup()
 
     async def shutdown(self) -> None:
-        """Send what is on its way; a worker also leaves the group and releases what it holds."""
+        """Send pending messages; a worker also leaves the group and releases its messages."""
         await super().shutdown()
         if self._inbox is not None:
             await self._inbox.close()
@@ -119,7 +119,7 @@ class ShareBroker(AsyncBroker):
                     yield message
 
     def _message_of(self, held: Held) -> AckableMessage | None:
-        """Return a task for the worker; Taskiq would drop what it cannot read and what it does not know."""
+        """Return a task for the worker. Taskiq would drop messages that it cannot read, and unknown tasks."""
         record = held.record
         where = f"{record.topic}-{record.partition}@{record.offset}"
         try:

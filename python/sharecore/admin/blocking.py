@@ -23,7 +23,7 @@ def _blocking(
 
 
 class BlockingAdmin:
-    """`Admin` with methods that wait for their answers; not to be called where an event loop runs.
+    """`Admin` with blocking methods, for callers without an event loop.
 
     Raises:
         ConfigError: an unknown, missing or invalid setting.

@@ -95,7 +95,7 @@ class Admin(Administration):
     async def offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> list[PartitionOffset]:
-        """Start offset and lag of a share group, in the partitions given or in all that it has state for.
+        """Return start offset and lag of a share group, in the given partitions or in all with state.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND, or the broker refused.
@@ -132,7 +132,7 @@ class Admin(Administration):
         topics: Collection[str] = (),
         partitions: Collection[TopicPartition] = (),
     ) -> ResetPlan:
-        """Plans a reset without doing it; `reset` does what is planned.
+        """Plan a reset; `reset` carries it out.
 
         Args:
             topics: whole topics; with neither these nor `partitions`, everything that the group has state
@@ -160,7 +160,7 @@ class Admin(Administration):
         return ResetPlan(group_id, target, changes)
 
     async def group_type(self, group_id: str) -> str | None:
-        """Return classic, consumer, share or streams; None where there is no such group, or none that shows.
+        """Return classic, consumer, share or streams; None if the group does not exist or is not visible.
 
         Raises:
             KafkaError: the group's coordinator refused, or did not answer.
@@ -256,7 +256,7 @@ class Admin(Administration):
         unset: Collection[str] = (),
         validate_only: bool = False,
     ) -> None:
-        """Set settings of a group, and take others back to the broker's defaults; all of them or none.
+        """Set settings of a group and unset others, all or none of them.
 
         Args:
             values: by Kafka's names, such as `share.auto.offset.reset`.
@@ -282,7 +282,7 @@ class Admin(Administration):
         return await waiting_of(self._transport, group_id, partitions)
 
     async def pause_of(self, group_id: str) -> Pause:
-        """Return whether a group is paused: not, where its settings may not be read or a broker has none.
+        """Return a group's pause; none if its settings are not readable, or the broker has no pauses.
 
         Raises:
             KafkaError: the broker did not answer.

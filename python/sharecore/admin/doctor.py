@@ -1,4 +1,4 @@
-"""Checks of a configuration, a data directory and a cluster, and a bundle for who helps."""
+"""Checks of a configuration, a data directory and a cluster, and a bundle for a bug report."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Finding:
 
 
 def machine() -> list[Finding]:
-    """Return what the process was given."""
+    """Check the limits of this process."""
     if sys.platform == "win32":
         return []
     import resource
@@ -143,7 +143,7 @@ def configuration(properties: Mapping[str, str]) -> list[Finding]:
 
 
 def data_directory(directory: Path) -> list[Finding]:
-    """Return what a data directory holds, and whether there is room; nothing is changed."""
+    """Check a data directory and its free space; change nothing."""
     about = "data directory"
     if not directory.is_dir():
         return [
@@ -181,7 +181,7 @@ def data_directory(directory: Path) -> list[Finding]:
 
 
 def _share_state(directory: Path) -> list[Finding]:
-    """Record of share state that cannot be what a share-partition leader wrote."""
+    """Check share state for records that no share-partition leader writes."""
     about = "data directory"
     try:
         problems = share_state(directory).problems
@@ -210,7 +210,7 @@ def _evicted(segments: int, size: int) -> Finding:
 
 
 def _damage(storage: Storage, size: int, *, has_all: bool) -> list[Finding]:
-    """Damaged record batches: among all where there are few, else among those of the broker's own topics.
+    """Check record batches for damage: all if there are few, else only those of the broker's own topics.
 
     Args:
         size: bytes of batches in the directory.
@@ -286,7 +286,7 @@ async def cluster(settings: Mapping[str, str]) -> list[Finding]:
 
 
 async def _reported(transport: Transport, node: int, name: str) -> list[str]:
-    """Return the lines that a broker reports under a name of its own; empty if it reports none."""
+    """Return the lines of a broker's own setting; empty without it."""
     try:
         found = await describe_configs(transport, ResourceKind.BROKER, str(node), [name])
     except KafkaError:
@@ -296,7 +296,7 @@ async def _reported(transport: Transport, node: int, name: str) -> list[str]:
 
 
 async def _hindered(transport: Transport, group: GroupOverview) -> Waiting:
-    """Return what keeps a group's records back, or those of a share partition, if any wait."""
+    """Return the reasons why records of a group are not delivered, if any are pending."""
     behind = group.behind()
     found = await waiting_of(transport, group.group_id, behind) if behind else Waiting()
     found.keep_only(("window", "takeover"))

@@ -44,7 +44,7 @@ class WaitingRounds:
         self._known_gaps: frozenset[str] = frozenset()
 
     async def look(self, groups: Iterable[GroupOverview]) -> str:
-        """Ask the brokers, and return what to log: why the answers have gaps that the last ones had not."""
+        """Ask the brokers; return a log line for each new gap in their answers."""
         if self._unasked:
             self._unasked -= 1
             return ""
@@ -93,7 +93,7 @@ class WaitingRounds:
 
 
 def _unsettled(group: GroupOverview) -> dict[TopicPartition, int]:
-    """Return lags of share partitions that may have records to deliver; -1 where it is not known."""
+    """Return the lag of share partitions with pending records; -1 if it is unknown."""
     return {
         TopicPartition(topic, partition): position.lag
         for topic, positions in group.positions.items()

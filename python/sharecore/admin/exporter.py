@@ -1,4 +1,4 @@
-"""Share groups of any cluster as Prometheus metrics: what `sharecore export-metrics` serves."""
+"""Share groups of any cluster as Prometheus metrics, for `sharecore export-metrics`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Start = tuple[str, int, int]
 
 
 def collect_seldom() -> None:
-    """Has Python's collector look less often: what a round makes goes with the next round, without it."""
+    """Make Python's garbage collector run less often: a round's objects are freed without it."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
 
 
 class Exporter:
-    """Looks at a cluster in rounds, and shows what the newest one found.
+    """Query a cluster in rounds; serve the results of the last one.
 
     Args:
         transport: an administrator's connections.
@@ -150,7 +150,7 @@ class Exporter:
         return min((time_ms for time_ms in found if time_ms is not None), default=None)
 
     async def _poison(self) -> dict[tuple[str, str], int] | None:
-        """Poison candidates by group and topic; None where share state cannot be read."""
+        """Return poison candidates by group and topic; None if share state is not readable."""
         if not self._poison_deliveries:
             return None
         try:

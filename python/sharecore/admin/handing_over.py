@@ -207,7 +207,7 @@ class _Handover:
         return done
 
     async def _is_empty(self, side: Side) -> bool:
-        """Return False where the group does not exist; raise KafkaError where it has members."""
+        """Return whether a group exists and is empty; raise KafkaError if it has members."""
         try:
             group = await side.admin.describe(self._group_id)
         except KafkaError as error:
@@ -285,7 +285,7 @@ class _Handover:
         states: Mapping[TopicPartition, PartitionState],
         found: Mapping[TopicPartition, PartitionState],
     ) -> None:
-        """Raise KafkaError unless what the target has is what an interrupted move leaves."""
+        """Raise KafkaError unless the target's state is that of an interrupted move."""
         for partition, state in sorted(found.items()):
             wanted = states.get(partition)
             begun = wanted is not None and state.start_offset == wanted.start_offset
@@ -343,7 +343,7 @@ class _Handover:
 
 
 def _without_letters(state: PartitionState) -> PartitionState:
-    """Return what a cluster without dead letters can keep: what waits for its letter is available.
+    """Return state for a cluster without dead letters: records that wait for their dead letter are available.
 
     It joins equal neighbors, as a share coordinator does.
     """

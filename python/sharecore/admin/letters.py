@@ -19,7 +19,7 @@ CAUSES = {
 
 
 class DeadLetterRecord(NamedTuple):
-    """A letter, where it lies and what it is about.
+    """A dead-letter record: its place, and the record it is about.
 
     Args:
         partition, offset: of the dead-letter topic.
@@ -102,7 +102,7 @@ def read_letter(
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which letters; what is left out asks for nothing.
+    """Filter of dead-letter records; a field that is None matches all.
 
     Args:
         since_ms, until_ms: when the letter was written; the end is not included.

@@ -1,4 +1,4 @@
-"""The members of a group of any type: who they are, and their end."""
+"""Members of groups of any type: list them, and remove them."""
 
 from __future__ import annotations
 

@@ -105,21 +105,19 @@ class Target:
 
     @classmethod
     def at(cls, time: datetime) -> Target:
-        """Return the first record that is not older; behind the last one where all are. A time without zone
-        is local.
-        """
+        """Reset to the first record from this time on, or to the end. A time without a zone is local."""
         return cls(_Place.TIME, round(time.timestamp() * 1000))
 
     @classmethod
     def offset(cls, offset: int) -> Target:
-        """To this offset, or the nearest one that exists; raises ValueError for a negative one."""
+        """Reset to this offset, or to the nearest one; raise ValueError if it is negative."""
         if offset < 0:
             raise ValueError(f"offset {offset} is negative")
         return cls(_Place.OFFSET, offset)
 
     @property
     def timestamp(self) -> int | None:
-        """What ListOffsets is asked for; None where it need not be asked."""
+        """Return the timestamp for ListOffsets; None if no request is needed."""
         if self.place is _Place.OFFSET:
             return None
         return {_Place.EARLIEST: EARLIEST_TIMESTAMP, _Place.LATEST: LATEST_TIMESTAMP}.get(
@@ -133,7 +131,7 @@ LATEST_TIMESTAMP = -1
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """What a reset does to a partition; `before` is None where the group has no state there."""
+    """Change of a reset to a partition; `before` is None if the group has no state there."""
 
     partition: TopicPartition
     before: int | None

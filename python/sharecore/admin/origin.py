@@ -16,8 +16,7 @@ Header = tuple[str, bytes | None]
 def redriven_headers(
     headers: Iterable[Header], *, topic: str, partition: int, offset: int, group: str, deliveries: int
 ) -> list[Header]:
-    """Return the headers of a record that is produced again: its own, where it was, and how often it was
-    redriven.
+    """Return the headers of a redriven record: its own, its origin, and how often it was redriven.
 
     What an earlier redrive added is replaced.
     """

@@ -66,7 +66,7 @@ class GroupOverview:
         return [*self.lags()]
 
     def lags(self) -> dict[TopicPartition, int]:
-        """Return how many records of a share partition are not settled, of those with any."""
+        """Return the lag of each share partition that has any."""
         return {
             TopicPartition(topic, partition): position.lag
             for topic, positions in self.positions.items()
@@ -75,18 +75,18 @@ class GroupOverview:
         }
 
     def known_lag(self, topic: str) -> int:
-        """Return how many records of a topic are not settled, in the partitions where that is known."""
+        """Return the lag of a topic over the partitions with a known lag."""
         return sum(each.lag for each in self.positions[topic].values() if each.lag > 0)
 
     def lag(self, topic: str) -> int | None:
-        """Return how many records of a topic are not settled; None where a partition's lag is not known."""
+        """Return the lag of a topic; None if a partition's lag is unknown."""
         positions = self.positions.get(topic, {}).values()
         if topic in self.unplaced or not positions or any(each.lag < 0 for each in positions):
             return None
         return self.known_lag(topic)
 
     def total_lag(self) -> int | None:
-        """Return the lag of all topics; None where that of one is not known."""
+        """Return the lag of all topics; None if one is unknown."""
         lags = [self.lag(topic) for topic in {*self.positions, *self.unplaced}]
         known = [lag for lag in lags if lag is not None]
         return sum(known) if known and len(known) == len(lags) else None

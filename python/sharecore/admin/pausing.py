@@ -1,4 +1,4 @@
-"""Share groups that are paused: what their settings say, and what sets them."""
+"""Pauses of share groups: read and set them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pause:
 
     @classmethod
     def of(cls, settings: Mapping[str, str | None]) -> Pause:
-        """Return the pause that a group's settings ask for; none where a broker has no such settings."""
+        """Return the pause in a group's settings; none if the broker has no such settings."""
         text = settings.get(PAUSED_UNTIL) or ""
         return cls(settings.get(PAUSED) == "true", int(text) if text.isascii() and text.isdigit() else 0)
 
@@ -42,7 +42,7 @@ class Pause:
 
 
 async def pause_of(transport: Transport, group_id: str) -> Pause:
-    """Return a group's pause; settings that may not be read, or that a broker does not have, count as none.
+    """Return a group's pause; none if its settings are not readable or the broker has no pauses.
 
     Raises:
         KafkaError: the broker did not answer.

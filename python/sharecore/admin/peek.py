@@ -151,7 +151,7 @@ async def _starts(transport: Transport, group_id: str, topic: str) -> dict[int, 
 
 
 async def _state(transport: Transport, key: SharePartitionKey, start: int) -> tuple[int, list[StateBatch]]:
-    """Start offset and state batches; raises KafkaError where share state may not be read."""
+    """Return start offset and state batches; raise KafkaError if share state is not readable."""
     live = await read_state_topic(transport, lambda: LiveState(key), key)
     for _, state in live.states():
         return max(start, state.start_offset), list(unpack_batches(state.batches()))

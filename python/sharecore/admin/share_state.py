@@ -1,4 +1,4 @@
-"""The state of share partitions, as `__share_group_state` has it: what holds now, or how it came to be."""
+"""State of share partitions in `__share_group_state`, current or as history."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class StateDump:
-    """The live state, by key, and what could not be read."""
+    """The current state by key, and unreadable records."""
 
     states: Sequence[SharePartitionState]
     problems: Sequence[StateProblem]
@@ -76,7 +76,7 @@ class StateDump:
 
 @dataclass(frozen=True, slots=True)
 class StateHistory:
-    """The records about one share partition that are still there, and what could not be read."""
+    """All remaining records of one share partition, and unreadable ones."""
 
     changes: Sequence[StateChange]
     problems: Sequence[StateProblem]
@@ -130,7 +130,7 @@ class LiveState(_Reading):
                 yield key_of(tail), content
 
     def waiting(self, deliveries: int) -> Iterator[tuple[SharePartitionKey, int]]:
-        """How many records came back so often and wait to be delivered again, where there are some."""
+        """Return the numbers of records that wait for redelivery after so many deliveries."""
         for fold in self._folds.values():
             for tail, records in fold.waiting(deliveries):
                 yield key_of(tail), records

@@ -18,7 +18,7 @@ from sharecore.sharestate.records import AVAILABLE, StateBatch, unpack_batches
 
 
 class StateTail:
-    """Follows `__share_group_state`; each look reads what is new.
+    """Follow `__share_group_state`; each look reads new records.
 
     Args:
         transport: an administrator's connections.
@@ -56,7 +56,7 @@ class StateTail:
             offset = following
 
     def state(self, key: SharePartitionKey) -> StateContent | None:
-        """Return what is known of a share partition."""
+        """Return the known state of a share partition."""
         return self._live.state(key)
 
     def came_back(self, group_id: str, deliveries: int) -> Iterator[tuple[SharePartitionKey, StateBatch]]:

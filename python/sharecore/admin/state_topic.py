@@ -46,7 +46,7 @@ class StateSink(Protocol):
         """Take a record."""
 
     def problem(self, problem: StateProblem) -> None:
-        """Note what cannot be read."""
+        """Note an unreadable record."""
 
 
 def feed(sink: StateSink, partition: int, data: bytes, first: int, end: int) -> int:

@@ -81,11 +81,11 @@ class Waiting:
         ]
 
     def gaps(self) -> list[str]:
-        """Return a line that says why reasons may be missing; nothing if none are."""
+        """Return a line for each cause of missing reasons."""
         return [f"why records wait is not known: {self.missing}"] if self.missing else []
 
     def take(self, entries: Mapping[str, str | None], places: Mapping[str, TopicPartition]) -> None:
-        """Add what one broker reports; raise ValueError if it is not understood."""
+        """Add the report of one broker; raise ValueError if it is malformed."""
         if (pause := Pause.of(entries)) != Pause():
             self.pause = pause
         self.is_answered |= not entries.keys().isdisjoint((*SETTINGS, _HELD_BACK))
@@ -105,7 +105,7 @@ class Waiting:
 
 
 async def waiting_of(transport: Transport, group_id: str, partitions: Iterable[TopicPartition]) -> Waiting:
-    """Ask every broker, as only the leader of a share partition knows; `missing` says what failed."""
+    """Ask every broker, as only a share partition's leader knows; `missing` has the failures."""
     return (await waiting_of_groups(transport, {group_id: partitions}))[group_id]
 
 

@@ -1,4 +1,4 @@
-"""The command line. Each command lives in a module of its own and imports what it needs when it runs."""
+"""The command line. Each command has a module of its own and imports its dependencies when it runs."""
 
 from __future__ import annotations
 

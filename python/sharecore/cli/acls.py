@@ -1,4 +1,4 @@
-"""`sharecore acls`: what is allowed to whom."""
+"""`sharecore acls`: access-control entries."""
 
 from __future__ import annotations
 

@@ -106,11 +106,11 @@ class Cluster:
 
     @property
     def servers(self) -> str:
-        """The addresses of the chosen cluster; raises as `given` does."""
+        """Return the addresses of the chosen cluster; raise as `given` does."""
         return self.given["bootstrap.servers"]
 
     def check(self) -> None:
-        """See to it that somebody listens; raises CommandFailed where nobody does.
+        """Check that a broker listens; raise CommandFailed if none does.
 
         Clients would try for a while: who mistyped the address wants to know at once.
         """
@@ -167,13 +167,13 @@ def admin_beside(
     file: Path | None,
     timeout: float | None,
 ) -> AbstractContextManager[BlockingAdmin]:
-    """Return an administrator; what a command was given goes before what stands before its name."""
+    """Return an administrator with a subcommand's options, which override those before its name."""
     given, before, whole = context.obj
     return admin_at(Cluster(bootstrap or given, (before or []) + (setting or []), file or whole, timeout))
 
 
 def run_with(cluster: Cluster, act: Callable[[], Coroutine[object, None, Value]]) -> Value:
-    """Return what comes of an action on the cluster; raise CommandFailed with one line."""
+    """Return the result of an action on the cluster; raise CommandFailed with one line."""
     from sharecore.errors import ConfigError, KafkaError
 
     try:
@@ -203,7 +203,7 @@ def topic_id_of(topic: str, cluster: Cluster) -> str:
 
 
 def over_transport(cluster: Cluster, act: Callable[[Transport], Coroutine[object, None, Value]]) -> Value:
-    """Return what comes of an action over connections of its own; raise CommandFailed with one line."""
+    """Return the result of an action over its own connections; raise CommandFailed with one line."""
     from sharecore.client.settings import connection_settings_among, read_connection_settings
     from sharecore.client.wire.transport import Transport
 
@@ -219,7 +219,7 @@ def over_transport(cluster: Cluster, act: Callable[[Transport], Coroutine[object
 
 
 def check_answers(cluster: Cluster) -> None:
-    """Sees to it that a cluster answers: confluent-kafka would try for long, and not say what is wrong.
+    """Check that a cluster answers: confluent-kafka would retry for long and give no reason.
 
     Raises:
         CommandFailed: no broker, another protocol, a certificate or credentials that are not accepted.
@@ -232,7 +232,7 @@ def administered(
     cluster: Cluster,
     act: Callable[[Administrator], Coroutine[object, None, Value]],
 ) -> Value:
-    """Return what comes of an action of an administrator; raise CommandFailed with one line.
+    """Return the result of an administrator's action; raise CommandFailed with one line.
 
     Args:
         kind: makes the administrator out of a client's settings.
@@ -265,7 +265,7 @@ def confluent_settings(cluster: Cluster) -> dict[str, object]:
 
 
 def key_values(texts: list[str], option: str) -> dict[str, str]:
-    """Return the values of an option that is repeated; raise UsageFailed for one that is not KEY=VALUE."""
+    """Return the values of a repeated option; raise UsageFailed if one is not KEY=VALUE."""
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""`sharecore bucket`: buckets that hold a copy of what a broker keeps."""
+"""`sharecore bucket`: buckets with a copy of a broker's data."""
 
 from __future__ import annotations
 

@@ -55,12 +55,12 @@ BootstrapOrDirectory = Annotated[
 
 
 def usual_bootstrap() -> str:
-    """Return the cluster of whoever names none."""
+    """Return the cluster of a command that names none."""
     return os.environ.get(VARIABLE) or BOOTSTRAP
 
 
 def names_cluster() -> bool:
-    """Return whether the command that runs was given its cluster, by an option or the environment."""
+    """Return whether the running command got its cluster from an option or the environment."""
     if os.environ.get(VARIABLE):
         return True
     context = click.get_current_context(silent=True)
@@ -86,14 +86,14 @@ class UsageFailed(CommandFailed):
 
 
 def check_one_source(data_dir: Path | None, bootstrap: str) -> None:
-    """Raise CommandFailed where a command is given both a directory and a broker."""
+    """Raise CommandFailed if a command is given both a directory and a broker."""
     if data_dir is not None and bootstrap:
         raise UsageFailed("--data-dir and --bootstrap-server exclude each other")
 
 
 @contextmanager
 def failures_in_one_line() -> Iterator[None]:
-    """End the program with one line on stderr where a command failed: status 1, or 2 for its usage."""
+    """End the program with one line on stderr if a command fails: status 1, or 2 for its usage."""
     try:
         yield
     except CommandFailed as failure:

@@ -14,7 +14,7 @@ _DETECT = ""
 
 
 def completion_options() -> list[click.Option]:
-    """Return the two options, each with the name of a shell behind it, or without for the one that runs.
+    """Return the two options, each with an optional shell name.
 
     Typer's own take no name where they can find out which shell it is, and pass over one that is given.
     """
@@ -54,7 +54,7 @@ def _option(
 
 
 class _Shell(click.Choice[str]):
-    """The name of a shell, or that none was given."""
+    """The name of a shell; empty without one."""
 
     def __init__(self) -> None:
         super().__init__(SHELLS)

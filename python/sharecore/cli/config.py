@@ -1,4 +1,4 @@
-"""`sharecore config`: an example to begin with, a check before a start, and what a setting does."""
+"""`sharecore config`: print an example, check a configuration, explain a setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sharecore consume`: a member of a share group that settles each record by what it holds."""
+"""`sharecore consume`: a member of a share group that acknowledges each record by its content."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class _Consuming:
         self._wanted += [(os.fsencode(text), AcknowledgeType.RELEASE, "released") for text in release]
 
     def run(self, max_records: int | None, idle: float | None) -> None:
-        """Take records until enough were seen, nothing came for `idle` seconds, or nobody reads the lines.
+        """Consume until enough records were seen, none came for `idle` seconds, or the output is closed.
 
         Raises:
             CommandFailed: the topic is gone, a share partition is refused, or records could not be settled.
@@ -172,7 +172,7 @@ class _Consuming:
                 return
 
     def _write(self, batch: Sequence[Record]) -> bool:
-        """Write and settle records, under locks that are renewed meanwhile; False where nobody reads on."""
+        """Write and acknowledge records under renewed locks; return False if the output is closed."""
         from sharecore.client import AcknowledgeType
 
         has_reader = True
@@ -221,7 +221,7 @@ class _Consuming:
 
 
 def check_topic_exists(topic: str, cluster: Cluster) -> None:
-    """Raise CommandFailed where there is no such topic, with names near it."""
+    """Raise CommandFailed if the topic does not exist, with similar names."""
     import difflib
 
     from sharecore.errors import ErrorCode, KafkaError

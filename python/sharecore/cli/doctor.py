@@ -1,4 +1,4 @@
-"""`sharecore doctor`: what is wrong with a configuration, a data directory or a cluster."""
+"""`sharecore doctor`: diagnose a configuration, a data directory or a cluster."""
 
 from __future__ import annotations
 

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def describe_group(
     group: ShareGroup, offsets: Sequence[PartitionOffset], waiting: Waiting, letters: str
 ) -> None:
-    """Print a group: its members, how far it is, why records do not come, and what becomes of its dead
-    letters.
-    """
+    """Print a group: members, progress, reasons for waiting records, and dead letters."""
     from sharecore.admin.waiting import describe_reason
 
     epochs = f"epoch {group.epoch}, assignment epoch {group.assignment_epoch}"

@@ -1,4 +1,4 @@
-"""`sharecore groups`: what groups there are, how far they are, and what an operator may do about it."""
+"""`sharecore groups`: list, describe and change groups."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def delete(
 
 
 def _delete(admin: BlockingAdmin, name: str, types: list[str], *, force: bool) -> tuple[bool, str]:
-    """Delete a group; return whether it is deleted, and what to say."""
+    """Delete a group; return whether it is deleted, and the message."""
     from sharecore.errors import ErrorCode, KafkaError
 
     kind = admin.group_type(name)

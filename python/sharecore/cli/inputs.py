@@ -16,7 +16,7 @@ _FIELDS = {"key", "value", "headers", "partition"}
 
 
 class Input(NamedTuple):
-    """One record to send; `partition` is -1 where its key decides."""
+    """One record to send; `partition` is -1 if its key decides."""
 
     value: bytes | None
     key: bytes | None = None

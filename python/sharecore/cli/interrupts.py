@@ -1,4 +1,4 @@
-"""Ctrl-C where it does no harm: what is under way is brought to an end first."""
+"""Defer Ctrl-C until the work under way has ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Interrupts:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt where Ctrl-C comes within, or came before."""
+        """Raise KeyboardInterrupt for a Ctrl-C within this block or before it."""
         self._waiting = True
         try:
             self.check()
@@ -37,7 +37,7 @@ class Interrupts:
             self._waiting = False
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt where Ctrl-C has come."""
+        """Raise KeyboardInterrupt after a Ctrl-C."""
         if self.interrupted:
             raise KeyboardInterrupt
 

@@ -46,11 +46,11 @@ class Lines:
 
     @property
     def has_reader(self) -> bool:
-        """Whether anybody reads what is written, as far as the system says."""
+        """Return whether the output has a reader, as far as the system knows."""
         return not self._is_pipe or not any(event & _ENDED for _, event in self._poll.poll(0))
 
     def write(self, line: bytes) -> bool:
-        """Write a line; False where the reader of a pipe has gone without it.
+        """Write a line; return False if the reader of the pipe has gone.
 
         Raises:
             OSError: it cannot be written, such as for want of space.
@@ -87,7 +87,7 @@ class Lines:
         return int.from_bytes(found, sys.byteorder)
 
     def _resize(self, size: int) -> int:
-        """Give a pipe room for so many bytes; return what it had, 0 where it cannot be changed."""
+        """Resize a pipe's buffer; return its former size, 0 if it cannot be changed."""
         if not hasattr(fcntl, "F_SETPIPE_SZ"):
             return 0
         try:

@@ -16,6 +16,6 @@ def listen_address(text: str) -> tuple[str | None, int]:
 
 
 def url(scheme: str, host: str | None, port: int) -> str:
-    """Return what a browser on this machine is given to reach it, without a path."""
+    """Return the URL of a listener for a browser on this machine, without a path."""
     shown = "localhost" if host is None else f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}:{port}"

@@ -70,7 +70,7 @@ def _flush_before_tracebacks(handler: logging.Handler) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """A line is one JSON object: time, level, logger, message, and what the message is about.
+    """Format each line as a JSON object: time, level, logger, message, and the message's fields.
 
     The last are `group`, `topic`, `partition` and `member`, if the caller passes them as `extra`.
     """

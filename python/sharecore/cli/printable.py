@@ -1,4 +1,4 @@
-"""Content of any bytes, as a terminal may be given it."""
+"""Arbitrary bytes, escaped for a terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def printable(text: str) -> str:
 
 
 def printable_bytes(data: bytes) -> str:
-    """Return bytes as text: UTF-8 where they are, and an escape sequence for each byte that is not."""
+    """Return bytes as UTF-8 text, with escape sequences for invalid bytes."""
     return printable(data.decode("utf-8", "backslashreplace"))
 
 
 def shortened(data: bytes | None, width: int) -> str:
-    """Return content as a cell of a table, at most so many characters; a dash if it is missing."""
+    """Return content as a table cell of limited length; a dash if it is missing."""
     if data is None:
         return "-"
     # a character has at most four bytes

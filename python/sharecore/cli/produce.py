@@ -226,7 +226,7 @@ def _written(count: int) -> str:
 
 
 def _read(file: Path | None, as_json: bool, usual: Input, settings: Mapping[str, object]) -> Iterator[Input]:
-    """Read records from a file or standard input; raises CommandFailed where that ends in the middle."""
+    """Read records from a file or standard input; raise CommandFailed if the input ends within a record."""
     with opened(file) as stream:
         for number, line in enumerate(lines(stream, int(str(settings[SIZE]))), 1):
             yield of_json(line, number, usual) if as_json else usual._replace(value=line)

@@ -1,4 +1,4 @@
-"""Records to a cluster with confluent-kafka, and a word at once where the cluster refuses them for now."""
+"""Produce records with confluent-kafka, and report retried refusals at once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Records:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give up what is not written yet.
+        """Give up unwritten records.
 
         A producer's threads must not outlive this: at the end of the process OpenSSL is taken down under a
         handshake of theirs, and the process dies of SIGSEGV.
@@ -142,7 +142,7 @@ class Records:
         self._served(self._producer.poll, 0)
 
     def finish(self) -> None:
-        """Wait for what is on its way; raise CommandFailed where anything was not written."""
+        """Wait for pending records; raise CommandFailed if any was not written."""
         while self._served(self._producer.flush, _LOOK_SECONDS) and not self._refused:
             pass
         lost = len(self.failed) + len(self._sent_at)

@@ -243,9 +243,7 @@ def behind(upstream: str | None, settings: list[str]) -> dict[str, str]:
 
 
 def backend_of(config: BrokerConfig) -> Backend | None:
-    """Return what a broker stands on where that is not its data directory: the cluster that it is in front
-    of.
-    """
+    """Return the backend of a tier node; None without an upstream cluster."""
     if not config.upstream_settings:
         return None
     from sharecore.tier.backend import TierBackend

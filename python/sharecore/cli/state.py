@@ -1,4 +1,4 @@
-"""`sharecore state`: what `__share_group_state` says, of a cluster or of a data directory."""
+"""`sharecore state`: the contents of `__share_group_state`, of a cluster or a data directory."""
 
 from __future__ import annotations
 

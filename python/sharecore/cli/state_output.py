@@ -21,7 +21,7 @@ _BATCHES_SHOWN = 4
 
 
 def show_states(states: Iterable[SharePartitionState], output: str) -> None:
-    """Print what holds, a share partition a line.
+    """Print the current state, a share partition per line.
 
     Args:
         output: table, json for one array, or lines for an object of JSON a line.
@@ -99,7 +99,7 @@ def show_history(changes: Iterable[StateChange], output: str) -> None:
 
 
 def show_problems(problems: Iterable[StateProblem]) -> None:
-    """Says on stderr what could not be read, and where."""
+    """Print unreadable records and their places to stderr."""
     for each in problems:
         typer.echo(
             f"sharecore: __share_group_state-{each.partition} at offset {each.offset}: {each.reason}",
@@ -108,7 +108,7 @@ def show_problems(problems: Iterable[StateProblem]) -> None:
 
 
 def _fields(change: StateChange) -> dict[str, object]:
-    """Return the fields of a record, named and ordered as in Kafka's schemas; none of a tombstone."""
+    """Return the fields of a record in the order of Kafka's schemas; none for a tombstone."""
     from sharecore.sharestate.records import Snapshot
 
     value = change.value

@@ -139,7 +139,7 @@ def beside(directory: Path, what: str) -> Path:
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """End the command with one line and status 2 where it cannot do its work."""
+    """End the command with one line and status 2 if it cannot do its work."""
     try:
         yield
     except (CommandFailed, OSError) as error:
@@ -163,7 +163,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
 
 def show_damage(damage: Damage) -> None:
-    """Show what is damaged and what is lost; of a directory that is whole only what a crash cut short."""
+    """Print damaged and lost data; of an intact directory only the cut end after a crash."""
     if damage.torn is not None:
         typer.echo(str(damage.torn))
     if damage.is_whole:

@@ -1,4 +1,4 @@
-"""`sharecore tier`: the nodes in front of an existing cluster, and what each of them has."""
+"""`sharecore tier`: the nodes in front of an existing cluster, and their slots."""
 
 from __future__ import annotations
 

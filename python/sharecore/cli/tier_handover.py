@@ -66,7 +66,7 @@ async def move_group(
 
 
 def print_result(group_id: str, done: HandedOver, *, to_tier: bool, offsets_only: bool) -> None:
-    """Print what was moved, a line a partition."""
+    """Print the moved partitions, one per line."""
     there, here = (_TIER, _UPSTREAM) if to_tier else (_UPSTREAM, _TIER)
     if done.already:
         typer.echo(f"group {group_id} is at {there} already; {here} has none of that name")

@@ -203,7 +203,7 @@ def _each(
     cluster: Cluster,
     act: Callable[[TopicAdmin, str], Coroutine[object, None, str]],
 ) -> None:
-    """Act on topics one after the other, each with a line; ends the program where any failed."""
+    """Act on each topic and print a line; end the program if any failed."""
     from sharecore.errors import KafkaError
 
     async def work(admin: TopicAdmin) -> list[tuple[str, str, bool]]:
@@ -263,7 +263,7 @@ def _show(found: TopicDescription) -> None:
 
 
 def _lag(found: TopicDescription, group: GroupOverview) -> str:
-    """How far behind a group is, as far as it is known: not in partitions that it has not begun to read."""
+    """Return the known lag of a group, without the partitions that it has not begun to read."""
     name = found.listing.name
     if (lag := group.lag(name)) is not None:
         return str(lag)

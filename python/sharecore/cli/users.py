@@ -1,4 +1,4 @@
-"""`sharecore users`: who may say who it is with SCRAM."""
+"""`sharecore users`: users of SCRAM."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def _ports(link: str) -> tuple[int, int]:
 
 
 def _run(plan: Plan, broken: _Broken | None, output: Path | None, report: Path | None) -> Result:
-    """Run the workload, check its history, and keep that where it is wanted."""
+    """Run the workload, check its history, and keep the history if asked."""
     from sharecore.errors import ConfigError, KafkaError
 
     typer.echo(f"seed {plan.seed}", err=True)
@@ -258,7 +258,7 @@ def _run(plan: Plan, broken: _Broken | None, output: Path | None, report: Path |
 
 
 def _keep(seed: int, home: Path, history: Path, *, in_place: bool) -> list[str]:
-    """Keep the history and the brokers' logs of a run that could not go on; return where they are."""
+    """Keep the history and the brokers' logs of a failed run; return their directory."""
     lines = [f"the history until then is {history}"]
     if not in_place:
         history, lines = _copied(history, Path(f"verify-{seed}.jsonl"), "the history until then")
@@ -271,7 +271,7 @@ def _keep(seed: int, home: Path, history: Path, *, in_place: bool) -> list[str]:
 
 
 def _written(file: Path) -> int:
-    """Return when a file was written, in nanoseconds; 0 if there is none."""
+    """Return a file's modification time in nanoseconds; 0 without a file."""
     try:
         return file.stat().st_mtime_ns
     except OSError:
@@ -279,7 +279,7 @@ def _written(file: Path) -> int:
 
 
 def _copied(file: Path, kept: Path, what: str) -> tuple[Path, list[str]]:
-    """Copy a file; return where it is now, and what is to be said about it."""
+    """Copy a file; return the copy's path and a message."""
     try:
         shutil.copyfile(file, kept)
     except OSError as error:
@@ -288,7 +288,7 @@ def _copied(file: Path, kept: Path, what: str) -> tuple[Path, list[str]]:
 
 
 async def _load(plan: Plan, broken: _Broken | None, home: Path, path: Path) -> list[str]:
-    """Run the workload, on a broker that is started for it where there is a command."""
+    """Run the workload; start a broker for it if a command is given."""
     from dataclasses import replace
     from importlib.metadata import version
 

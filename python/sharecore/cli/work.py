@@ -180,7 +180,7 @@ def _place_of(error: BaseException, module_name: str) -> str:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where it is installed."""
+    """Return uvloop's event-loop factory if it is installed."""
     try:
         import uvloop
     except ImportError:

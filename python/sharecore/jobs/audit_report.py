@@ -56,5 +56,5 @@ def audit_report(findings: Sequence[Row], counted: Sequence[Row], facts: Mapping
 
 
 def place(row: Row) -> str:
-    """Return the share partition of a row, by its topic's name where that is known."""
+    """Return the share partition of a row, with its topic's name if known."""
     return f"{row['topic'] or row['topicId']}-{row['topicPartition']}"

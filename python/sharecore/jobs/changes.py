@@ -17,7 +17,7 @@ StateBatch = tuple[int, int, int, int]
 
 
 class Change(NamedTuple):
-    """One record about a share partition; what an update or a tombstone lacks is None.
+    """One record about a share partition; fields that updates or tombstones lack are None.
 
     Args:
         partition, offset: of the state topic.

@@ -39,7 +39,7 @@ def line_chart(title: str, series: Mapping[str, Points], *, x: str, y: str) -> s
 
 
 def bar_chart(title: str, bars: Sequence[tuple[str, float]], *, y: str) -> str:
-    """One bar a name, in the order given."""
+    """Return a chart with one bar per name, in this order."""
     if not bars:
         return ""
     frame = _Frame(0, len(bars), max(max(value for _, value in bars), 0.0))

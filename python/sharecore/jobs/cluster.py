@@ -136,7 +136,7 @@ def _run(work: Coroutine[object, object, Value], connection: Mapping[str, str], 
 
 
 def explained(error: KafkaError, connection: Mapping[str, str], group: str = "") -> KafkaError:
-    """Return the error, saying what to do about it where that is known."""
+    """Return the error with advice, if there is any."""
     hints = {
         ErrorCode.NETWORK_EXCEPTION: f"no broker answers at {connection.get('bootstrap.servers')}",
         ErrorCode.GROUP_ID_NOT_FOUND: f"there is no share group {group}: sharecore groups list shows all",

@@ -19,7 +19,7 @@ _producers: dict[tuple[tuple[str, str], ...], Producer] = {}
 
 
 def check_producer() -> None:
-    """Raise ConfigError where there is no producer in this Python."""
+    """Raise ConfigError if confluent-kafka is not installed."""
     try:
         import confluent_kafka  # noqa: F401
     except ImportError:
@@ -29,7 +29,7 @@ def check_producer() -> None:
 
 
 def producer_settings(connection: Mapping[str, str]) -> dict[str, object]:
-    """Return the settings of a producer for whoever has those of another client."""
+    """Return producer settings with the connection settings of another client."""
     shared = {name: value for name, value in connection.items() if name.startswith(_PRODUCER_NAMES)}
     return {
         **shared,
@@ -90,7 +90,7 @@ class Delivery:
         self._producer.poll(0)
 
     def finish(self) -> list[dict[str, object]]:
-        """Wait for the broker's answers; raise KafkaError where one is missing or is an error."""
+        """Wait for the broker's answers; raise KafkaError if one is missing or is an error."""
         left = self._producer.flush(_FLUSH_SECONDS)
         if left:
             self._failed.append(f"{left} without an answer within {_FLUSH_SECONDS:g} s")

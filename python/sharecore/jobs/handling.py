@@ -15,7 +15,7 @@ _FORMS = "fixed:MS, exponential:MS, uniform:MS:MS or lognormal:MEDIAN_MS:SIGMA"
 
 
 def handling_time(text: str) -> Draw:
-    """Return the distribution that a text names, such as `exponential:20`.
+    """Return the distribution of a text such as `exponential:20`.
 
     Raises:
         ConfigError: it names none.

@@ -77,7 +77,7 @@ def pack(state: int, count: int) -> int:
 
 
 def audit(changes: Iterable[Change]) -> Iterator[Finding]:
-    """Yield what is wrong with the history of one share partition, its records in the order of their offsets.
+    """Yield violations in the history of one share partition, in offset order.
 
     Records that a later snapshot made redundant may be gone: the history begins where it begins.
     """
@@ -108,7 +108,7 @@ Said = tuple[str, str, str]
 
 
 def _own(change: Change) -> Iterator[Said]:
-    """Yield what a record shows alone."""
+    """Yield violations of a single record."""
     before = UNKNOWN
     start = UNKNOWN if change.start_offset is None else change.start_offset
     for first, last, state, count in change.batches:
@@ -163,7 +163,7 @@ def _epochs(state: _State, change: Change) -> Iterator[Said]:
 
 
 def _follows(state: _State, change: Change) -> Iterator[Said]:
-    """Yield what a record shows beside those before it of the same state epoch.
+    """Yield violations of a record after the earlier ones of its state epoch.
 
     A snapshot that is due takes the place of an update, so it may hold one write more than what came before.
     """
@@ -218,7 +218,7 @@ def _count(state: _State, change: Change) -> Iterator[Said]:
 
 
 def unpacked(ranges: Ranges) -> Iterator[StateBatch]:
-    """State batches out of what `pack` made."""
+    """Return the state batches that `pack` packed."""
     for first, last, number in ranges:
         yield first, last, number & 0xFF, number >> 8
 

@@ -63,5 +63,5 @@ def age(ms: int | None) -> str:
 
 
 def place(row: Row) -> str:
-    """Return the share partition of a row, by its topic's name where that is known."""
+    """Return the share partition of a row, with its topic's name if known."""
     return f"{row['topic'] or row['topicId']}-{row['partition']}"

@@ -15,7 +15,7 @@ SAMPLES = 120
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One share partition, what arrives in it, and who works on it.
+    """One share partition with its arrivals and members.
 
     Args:
         records_per_s: what producers write.
@@ -128,7 +128,7 @@ class Outcome:
     samples: list[Sample] = field(default_factory=list)
 
     def reckon(self, latencies_ms: Iterable[float]) -> None:
-        """Take what is known at the end only: all latencies, and what follows from the deliveries."""
+        """Compute the figures that are known only at the end."""
         self.redelivery_rate = self.redeliveries / self.deliveries if self.deliveries else 0.0
         ordered = sorted(latencies_ms)
         if not ordered:

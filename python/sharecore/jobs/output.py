@@ -29,7 +29,7 @@ def parquet_path(out: str, name: str, *, overwrite: bool) -> str:
 
 
 def report_path(out: str | None, report: str | None) -> Path | None:
-    """Where the report goes: where it was asked for, or beside the Parquet; None for nowhere.
+    """Return the report's path: the given one, or beside the Parquet files; None without either.
 
     Raises:
         ConfigError: Parquet goes to another file system, and no path was given.

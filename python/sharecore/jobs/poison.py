@@ -1,4 +1,4 @@
-"""Poison records: those that a group has been given nearly as often as it may."""
+"""Poison records: records near their delivery limit."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.2
 
 @contextmanager
 def progress(context: SparkContext, what: str) -> Iterator[None]:
-    """Show on stderr how many tasks have ended; nothing where stderr is no terminal."""
+    """Show finished tasks on stderr if it is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -18,8 +18,7 @@ _RECORD_BYTES = 1_000.0
 
 
 def read_records(ranges: DataFrame, connection: Mapping[str, str]) -> DataFrame:
-    """Return the records in ranges, with the columns of `format("sharegroup")`; those that are gone are left
-    out.
+    """Return the records in ranges, with the columns of `format("sharegroup")`; deleted ones are skipped.
 
     Args:
         ranges: topic, topicId, partition and ranges, an array of first, last and count. They ascend and do
@@ -36,9 +35,7 @@ def read_records(ranges: DataFrame, connection: Mapping[str, str]) -> DataFrame:
 
 
 def records_of(row: Mapping[str, Any], connection: dict[str, str]) -> Iterator[pa.RecordBatch]:
-    """Return the records of one row of ranges; raise KafkaError where no leader answers in time, or it
-    refuses.
-    """
+    """Return the records of one row of ranges; raise KafkaError if its leader refuses or does not answer."""
     part = LeasedRanges(
         row["topic"],
         topic_id_of(row["topicId"]),

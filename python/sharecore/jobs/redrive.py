@@ -23,7 +23,7 @@ _ARROW = arrow_schema(SCHEMA)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where records go: the partition of the same number, as far as the topic has that many."""
+    """Target of redriven records: the same partition, modulo the topic's number of partitions."""
 
     group: str
     topic: str | None
@@ -35,7 +35,7 @@ class Target:
 
 
 def redrive(planned: DataFrame, connection: Mapping[str, str], target: Target) -> DataFrame:
-    """Return a row for each record that was produced, from where and to where.
+    """Return a row for each produced record, with its origin and target.
 
     The rows are there once the broker has them (acks=all, idempotent producer). A task that Spark runs again
     produces its records again.

@@ -42,7 +42,7 @@ _RANGES = (
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterTopic:
-    """A dead-letter topic; `ends` of each partition says from where to where it is read."""
+    """A dead-letter topic, read within the `ends` of each partition."""
 
     name: str
     topic_id: str
@@ -51,7 +51,7 @@ class DeadLetterTopic:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where records were, and where they go.
+    """Origins and targets of records.
 
     Args:
         to: the topic that all go to; None: each to where it came from.
@@ -78,7 +78,7 @@ def letter_topic(connection: Mapping[str, str], topic: str) -> DeadLetterTopic:
 def logs(
     connection: Mapping[str, str], partitions: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], tuple[str, Ends]]:
-    """Of partitions the ids of their topics, and their ends; those left out that are there no more."""
+    """Return topic ids and ends of partitions; deleted ones are skipped."""
     found = ends(connection, (TopicPartition(*each) for each in partitions))
     ids = {topic: topic_id_text(topic_of(connection, topic)[0]) for topic in {each.topic for each in found}}
     return {each: (ids[each.topic], between) for each, between in found.items()}
@@ -92,7 +92,7 @@ def letters(
     *,
     topics: Collection[str] = (),
 ) -> DataFrame:
-    """Return the letters that are wanted, with the columns of LETTERS; what is no letter is left out.
+    """Return the matching dead-letter records, with the columns of LETTERS; other records are skipped.
 
     `copy` says whether a letter carries its record: key, value, and headers without the letter's own.
 
@@ -182,7 +182,7 @@ def _headers(letter: Mapping[str, Any], own: list[Header]) -> list[Header]:
 def _with_records(
     rows: list[dict[str, Any]], connection: dict[str, str], sources: Sources
 ) -> Iterator[tuple[_Row, _Row, list[Header]]]:
-    """Each letter with its record and the record's headers, those left out whose record is gone."""
+    """Yield each dead letter with its record and the record's headers; those without a record are skipped."""
     for (copy, topic, partition), some in groupby(
         rows, lambda row: (row["copy"], row["topic"], row["topicPartition"])
     ):

@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 def redrive_report(planned: Sequence[Row], moved: Sequence[Row], facts: Mapping[str, object]) -> Report:
-    """Return the report on a plan, and on what was done of it.
+    """Return the report on a plan and its execution.
 
     Args:
         planned: a row a partition: topic, partition, rejected, exhausted, done.

@@ -32,7 +32,7 @@ svg text.title { font-size: 13px; fill: #222 } svg .grid { stroke: #e2e2e2 }
 
 
 class Report:
-    """Collects what a job found and writes it as a page.
+    """The results of a job as an HTML page.
 
     Args:
         title: what the job did, and to what.
@@ -67,7 +67,7 @@ class Report:
         )
 
     def charts(self, title: str, charts: Sequence[str]) -> None:
-        """Add charts side by side, those left out that are empty."""
+        """Add charts side by side; empty ones are skipped."""
         some = [f"<div>{chart}</div>" for chart in charts if chart]
         if some:
             self._parts.append(f'<h2>{escape(title)}</h2><div class="charts">{"".join(some)}</div>')
@@ -102,7 +102,7 @@ def _cell(value: object) -> str:
 
 
 def readable(data: bytes) -> str:
-    """Bytes as text where they are UTF-8, otherwise in hexadecimal digits."""
+    """Return bytes as UTF-8 text, or else in hexadecimal digits."""
     head = data[: 4 * CELL_CHARACTERS_MAX]
     try:
         # the last character may be truncated

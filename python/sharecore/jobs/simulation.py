@@ -20,7 +20,7 @@ _FETCH_BATCHES_MAX = 1_000
 
 
 class _Work(NamedTuple):
-    """What a member was given, and what it will say of each record."""
+    """The records of a member, and its decision on each."""
 
     member: int
     ranges: list[tuple[int, int, bytes]]
@@ -138,7 +138,7 @@ class _Simulation:
             self._schedule(self._now + self._gap(), None)
 
     def _give_out(self) -> None:
-        """Idle members ask, who waited longest first."""
+        """Let idle members fetch, the longest idle first."""
         load, partition = self._load, self._partition
         while self._idle and partition.can_acquire:
             fetch_offset = partition.next_fetch_offset

@@ -1,1 +1,1 @@
-"""The page of share groups: what browsers see of a cluster, as its principals may."""
+"""The page of share groups: a cluster as its principals may see it."""

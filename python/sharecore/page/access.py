@@ -1,4 +1,4 @@
-"""How the page comes to a cluster: as one principal for everybody, or as each user who logs in."""
+"""Connections of the page to the cluster: one principal for everybody, or each user's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Access(Protocol):
 
     @property
     def mechanisms(self) -> Sequence[str]:
-        """What users may log in with; none where nobody logs in."""
+        """Return the mechanisms of the login; none without a login."""
 
     def connect(self, credentials: Credentials | None, peer_host: str) -> Transport:
         """Return connections as a user, or as everybody.
@@ -184,7 +184,7 @@ class Logins:
             raise
 
     async def _connect(self, credentials: Credentials, peer_host: str) -> Transport | None:
-        """Connect as the user; None where the broker does not accept the credentials."""
+        """Connect as the user; None if the broker refuses the credentials."""
         transport = self._access.connect(credentials, peer_host)
         try:
             await transport.any(calls.METADATA, {"topics": [], "allow_auto_topic_creation": False})

@@ -28,7 +28,7 @@ class BadRequest(Exception):
 
 
 async def reset(admin: Admin, body: Json) -> Json:
-    """Plans a reset of a group, or does it where `confirm` is the group's name.
+    """Plan a reset of a group; execute it if `confirm` is the group's name.
 
     Raises:
         BadRequest, KafkaError.
@@ -89,7 +89,7 @@ async def resume(admin: Admin, body: Json) -> Json:
 
 
 async def redrive(transport: Transport, body: Json) -> Json:
-    """Produce again what letters are about, each at least once; they stay where they are.
+    """Redrive dead-letter records, each at least once; they stay in their topic.
 
     Raises:
         BadRequest, KafkaError: nothing was produced, or not all; the text says how many were.
@@ -132,7 +132,7 @@ async def _produce(transport: Transport, batches: dict[TopicPartition, list[Fres
 
 
 async def _content(transport: Transport, letter: DeadLetterRecord) -> Fresh | None:
-    """Return what a letter is about: its copy, or the record where it was; None where that is gone."""
+    """Return the record of a dead letter: its copy, or the original; None if it is gone."""
     topic, partition, offset = letter.origin
     key, value, own = letter.key, letter.value, letter.headers
     if not letter.is_copy:

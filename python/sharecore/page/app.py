@@ -1,4 +1,4 @@
-"""The page as an ASGI application: files, sessions, what is shown, and what is done."""
+"""The page as an ASGI application: files, sessions, views and actions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _MISSING = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_P
 
 
 class Refusal(Exception):
-    """An answer with a status and a text instead of what was asked for."""
+    """An answer that refuses a request, with a status and a text."""
 
     def __init__(self, status: int, text: str, code: str = "") -> None:
         super().__init__(text)
@@ -130,7 +130,7 @@ class Page:
         )
 
     def start(self) -> None:
-        """Begins; to be called where the event loop runs."""
+        """Start; call it in a running event loop."""
         self.sessions.start()
 
     async def stop(self) -> None:
@@ -321,7 +321,7 @@ _ACTIONS: dict[str, _Action] = {
 
 
 def _answering(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Return what goes wrong becomes an answer with a status and one sentence."""
+    """Answer errors with a status and one sentence."""
 
     async def answer(request: Request) -> Response:
         try:

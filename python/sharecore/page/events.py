@@ -22,7 +22,7 @@ _BYTES_MAX = 8 << 20
 
 
 class EventStream(StreamingResponse):
-    """A stream that ends where the browser takes nothing for a while, and when it goes.
+    """A stream of events that ends when the browser stops reading or disconnects.
 
     Args:
         content: the events.
@@ -56,7 +56,7 @@ class EventStream(StreamingResponse):
 async def looks(
     session: Session, view: Callable[[], Awaitable[Json]], stream_s: float, stopping: asyncio.Event
 ) -> AsyncIterator[str]:
-    """Yield what `view` makes of each new look, until the stream or the session ends."""
+    """Yield the `view` of each new look, until the stream or the session ends."""
     looker, seen = session.looker, looker_seen(session)
     until = time.monotonic() + stream_s
     # a browser that loses the server retries after this time

@@ -27,7 +27,7 @@ BODY_BYTES_MAX = 64 << 10
 
 
 class Guard:
-    """Refuses what comes under a foreign name, and gives each answer its headers.
+    """Refuse requests under a foreign host name, and set each answer's headers.
 
     A page of an attacker can have its own name point here (DNS rebinding): so names must be known.
 

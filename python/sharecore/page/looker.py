@@ -32,7 +32,7 @@ class Trails:
         self._points: dict[str, tuple[array[float], array[float]]] = {}
 
     def add(self, look: Look, now_s: float) -> None:
-        """Remembers what a look found."""
+        """Add the results of a look."""
         lags = {
             name: lag
             for name, group in look.groups.items()

@@ -31,7 +31,7 @@ _ENABLED = "errors.deadletterqueue.group.enable"
 async def browse(
     looker: Looker, group_id: str, topic: str, partition: int, states: Collection[str], first: int, most: int
 ) -> Json:
-    """Record of a share partition whose state is one of `states`, from offset `first` on.
+    """Return records of a share partition in one of `states`, from offset `first` on.
 
     Raises:
         KafkaError: they may not be read, or are not there.
@@ -54,7 +54,7 @@ async def browse(
 
 
 async def poison(looker: Looker, group_id: str) -> Json:
-    """Record that came back nearly as often as they may, the most often first, with what they hold.
+    """Return records near their delivery limit with their content, highest count first.
 
     Raises:
         KafkaError: share state cannot be read.
@@ -89,7 +89,7 @@ async def poison(looker: Looker, group_id: str) -> Json:
 
 
 async def letter_topics(transport: Transport) -> list[str]:
-    """Return the topics that share groups may have their letters in, of those that may be seen."""
+    """Return the visible topics that may hold dead-letter records."""
     answer = await transport.any(calls.METADATA, {"topics": None, "allow_auto_topic_creation": False})
     names = sorted(
         topic.name
@@ -137,7 +137,7 @@ async def letters(transport: Transport, topic: str, group: str, cause: str, most
 
 
 async def record_at(transport: Transport, place: TopicPartition, offset: int) -> Record | None:
-    """Return the record at an offset; None where it is there no more; raise KafkaError."""
+    """Return the record at an offset; None if it is gone; raise KafkaError."""
     try:
         answer = await transport.fetch(place, offset, _LETTER_CHUNK)
     except KafkaError as error:
@@ -222,7 +222,7 @@ def _peeked(each: PeekedRecord) -> Json:
 
 
 def content(record: Record) -> Json:
-    """Return what a record holds, as text and no longer than a browser needs."""
+    """Return a record's content as text, cut for a browser."""
     return {
         "offset": record.offset,
         "time_ms": record.timestamp,

@@ -22,7 +22,7 @@ _STOP_S = 2
 
 
 class _Protocol(H11Protocol):
-    """A connection that is closed where no request comes of it, or no end of one."""
+    """A connection that is closed if no complete request arrives."""
 
     silent_s = 15.0
     _timer: asyncio.TimerHandle | None = None
@@ -98,7 +98,7 @@ class _Server(uvicorn.Server):
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let nobody in any more, and end with those that are in."""
+        """Stop accepting connections, and close the open ones."""
         self._door.close()
         await super().shutdown(sockets)
 

@@ -18,11 +18,11 @@ _SWEEP_S = 5.0
 
 
 class Full(Exception):
-    """There is no room for one more; the text says of what."""
+    """No more sessions or logins are possible; the text names the limit."""
 
 
 class Session:
-    """One user's, or that of everybody where nobody logs in.
+    """The session of one user, or of everybody without a login.
 
     Args:
         user: None where nobody logs in.
@@ -56,7 +56,7 @@ class Sessions:
         self._sweeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to end those whose time has passed."""
+        """Start to end expired sessions."""
         self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
 
     async def stop(self) -> None:
@@ -75,7 +75,7 @@ class Sessions:
         return session
 
     def add(self, user: str, make: Callable[[], Looker], *, may_act: bool) -> Session:
-        """Return a session for a user who has proved to be one; raise Full."""
+        """Return a session for an authenticated user; raise Full."""
         if len(self._by_token) >= self._config.sessions_max:
             raise Full(f"{self._config.sessions_max} users are logged in, and more may not")
         session = Session(user, make(), may_act=may_act)

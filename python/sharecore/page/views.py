@@ -31,7 +31,7 @@ Json = dict[str, object]
 
 
 def groups_view(looker: Looker, wanted: str) -> Json:
-    """Return the groups that lag most, of those whose name contains `wanted`."""
+    """Return the groups with the highest lag whose name contains `wanted`."""
     if looker.now is None:
         return {"groups": [], "total": 0, "matching": 0}
     every = list(group_figures(looker.now, looker.before))
@@ -139,7 +139,7 @@ class GroupSettings(TypedDict):
 
 
 async def group_settings(looker: Looker, group_id: str) -> GroupSettings:
-    """Return the delivery limit and the dead-letter topic of a group, as far as they may be read."""
+    """Return the readable delivery limit and dead-letter topic of a group."""
     try:
         entries: Mapping[str, ConfigEntry] = await looker.admin.configs(group_id)
         trouble = await looker.admin.configs(group_id, [LETTERS_TROUBLE])
@@ -201,9 +201,7 @@ _READ, _DELETE, _ALTER_CONFIGS = 3, 6, 11
 
 
 def _operations(group: ShareGroup) -> Json:
-    """Return what the principal may do with the group; a cluster that does not report it leaves it to the
-    attempt.
-    """
+    """Return the principal's permitted actions on the group; all if the cluster does not report them."""
     bits = group.authorized_operations
     return {
         "read": bits is None or bool(bits >> _READ & 1),

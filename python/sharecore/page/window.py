@@ -1,4 +1,4 @@
-"""The in-flight window of a share partition: runs of offsets with their states, and who holds them."""
+"""The in-flight window of a share partition: runs of offsets with their states and owners."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Leaders(Protocol):
         """Record in flight and the age of the oldest lease, by share partition."""
 
     async def windows(self, group_id: str, topic: str, partitions: Sequence[int]) -> dict[int, Window]:
-        """Return the windows of share partitions, of those that have a leader now."""
+        """Return the windows of the share partitions that have a leader."""
 
 
 def of_state(state: StateContent) -> Window:
@@ -106,7 +106,7 @@ def of_leader(
 
 
 def cut(window: Window) -> Window:
-    """No more runs than a browser is given."""
+    """Return at most the number of runs that a browser gets."""
     if len(window.runs) <= RUNS_MAX:
         return window
     return window._replace(runs=window.runs[:RUNS_MAX], cut=True)

@@ -25,7 +25,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import pyspark when it is needed; raise ImportError that says what is missing."""
+    """Import pyspark when it is needed; raise ImportError if it is missing."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -47,7 +47,7 @@ class LeasedRanges(InputPartition):
 def read_ranges(
     part: LeasedRanges, connection: dict[str, str], *, headers: bool, fail_on_data_loss: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a task, fetching the next ones while Spark works on those before.
+    """Yield the records of a task; prefetch while Spark works.
 
     Raises:
         KafkaError: a record is gone from the log or cannot be read, and `fail_on_data_loss` says that this
@@ -90,7 +90,7 @@ def read_ranges(
 
 
 def _bytes_for(ranges: list[Range], record_bytes: float) -> int:
-    """About what is needed of the log from the first range to the first hole that is worth another fetch."""
+    """Return about how many bytes to fetch, up to the first hole that is worth another fetch."""
     first, last = ranges[0][0], ranges[0][1]
     for low, high, _ in ranges[1:]:
         if (low - last) * record_bytes > FETCH_BYTES_MIN:

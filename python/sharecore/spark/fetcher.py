@@ -70,7 +70,7 @@ class Fetcher:
         return self.loop.run_until_complete(task)
 
     def names_of(self, topic_ids: Iterable[UUID]) -> dict[UUID, str]:
-        """Return the names of topics, those left out that nobody knows any more; raise KafkaError."""
+        """Return the names of topics, without deleted ones; raise KafkaError."""
         wanted = set(topic_ids)
 
         async def ask() -> dict[UUID, str]:

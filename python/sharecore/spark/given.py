@@ -1,4 +1,4 @@
-"""Options as Spark hands them over: those of a source, and the client's behind `kafka.`."""
+"""Options in Spark's form: those of a source, and the client's after `kafka.`."""
 
 from __future__ import annotations
 

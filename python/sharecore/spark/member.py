@@ -1,4 +1,4 @@
-"""The driver's side of a query: one member of the share group, its leases, and what is owed for them."""
+"""The driver's side of a query: one member of the share group, its leases, and pending acknowledgements."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Member:
         self._consumer.subscribe(self.options.topics)
 
     async def aim(self) -> None:
-        """From now on nothing is leased beyond what the topics end with now."""
+        """Limit further leases to the topics' current ends."""
         partitions = await self._partitions()
         ends = await self._transport.offsets_for(partitions, LATEST)
         self._targets = {TopicPartition(*each): end for each, end in ends.items()}
@@ -138,7 +138,8 @@ class Member:
         self.owed = {key: Ranges(ranges) for key, ranges in batch.owed.items()}
 
     async def finish(self, start: Offset, outcomes: Sequence[Outcome]) -> bool:
-        """Acknowledges the batch that ends at `start`, which Spark has committed; False where that was done.
+        """Acknowledge the batch that ends at `start`, which Spark has committed; return False if it was done
+        before.
 
         What is not leased now is owed, and acknowledged when it is delivered again.
         """
@@ -169,7 +170,7 @@ class Member:
         return True
 
     async def lease(self, start: Offset, records_max: int) -> Offset | None:
-        """Return the next batch behind `start`; None where there is nothing.
+        """Return the next batch after `start`; None if there is none.
 
         Raises:
             KafkaError: acknowledgements failed for good, or too many of them are owed: the query must not
@@ -198,7 +199,7 @@ class Member:
         return self.batch
 
     async def close(self, timeout: float) -> None:
-        """Send what was acknowledged, give back the rest, and leave the group."""
+        """Send acknowledgements, release the rest, and leave the group."""
         self._drop_kept()
         if self._consumer is not None:
             await self._consumer.close(timeout)
@@ -320,7 +321,7 @@ class Member:
                 logger.warning("rejected, since they cannot be read: %s", error)
 
     def _place(self, leased: Leased) -> int:
-        """Put a lease where it belongs: into the next batch, to the batch that runs, or back at once."""
+        """Add a lease to the next batch or the running one, or release it at once."""
         lease = leased.lease
         key = SharePartition(lease.topic, lease.key.topic_id, lease.partition)
         self.record_bytes[key] = lease.record_bytes or _RECORD_BYTES
@@ -379,7 +380,7 @@ class Member:
                 owed.cut(span.first + run.start(), span.first + run.end() - 1)
 
     async def _forget_settled(self) -> None:
-        """Take out of what is owed whatever the group has settled otherwise, so that it does not grow."""
+        """Drop pending acknowledgements of records that the group has acknowledged otherwise."""
         self.owed = {key: ranges for key, ranges in self.owed.items() if len(ranges)}
         if not self.owed or self._loop.time() - self._looked < _OWED_LOOK_SECONDS:
             return

@@ -1,4 +1,4 @@
-"""The offset of a streaming query that reads a share group: what Spark's checkpoint holds of each batch."""
+"""The offset of a streaming query over a share group: a batch in Spark's checkpoint."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Offset:
-        """Read what `to_json` gave; raise ValueError where it is something else."""
+        """Parse the output of `to_json`; raise ValueError for anything else."""
         if value.get("format") != FORMAT:
             raise ValueError(
                 f"the checkpoint was not written by this source (format {value.get('format')}, "

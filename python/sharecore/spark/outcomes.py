@@ -76,7 +76,7 @@ def _joined(rows: Iterable[tuple[str, int, int, int, str]]) -> list[Outcome]:
 
 
 class Outcomes:
-    """Reads what `settle` wrote, and clears it away when it is of no use any more.
+    """Read the files of `settle`, and delete them when they are obsolete.
 
     Args:
         checkpoint: the query's checkpoint location.
@@ -86,7 +86,7 @@ class Outcomes:
         self._files, self._path = _open(checkpoint)
 
     def read(self) -> tuple[list[Outcome], list[str]]:
-        """Return what there is, and the names of the files that it comes from."""
+        """Return all outcomes, and the names of their files."""
         found: list[Outcome] = []
         names = []
         there = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))

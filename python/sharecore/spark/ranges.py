@@ -10,7 +10,7 @@ Range = tuple[int, int, int]
 
 
 class Ranges:
-    """Ranges in ascending order, none over another; neighbours with the same number are one.
+    """Ascending ranges without overlaps; neighbors with the same number are merged.
 
     Args:
         ranges: put in one after the other.
@@ -41,7 +41,7 @@ class Ranges:
         return sum(last - first + 1 for first, last, _ in self._ranges)
 
     def overlap(self, first: int, last: int) -> list[Range]:
-        """Return what lies within `first` to `last`."""
+        """Return the parts within `first` to `last`."""
         found = []
         at = self._from(first)
         while at < len(self._ranges) and self._ranges[at][0] <= last:
@@ -51,7 +51,7 @@ class Ranges:
         return found
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return what of `first` to `last` is not there."""
+        """Return the gaps within `first` to `last`."""
         gaps = []
         for low, high, _ in self.overlap(first, last):
             if first < low:
@@ -62,7 +62,7 @@ class Ranges:
         return gaps
 
     def cut(self, first: int, last: int) -> None:
-        """Take out what lies within `first` to `last`."""
+        """Remove all offsets from `first` to `last`."""
         at = end = self._from(first)
         left: list[Range] = []
         while end < len(self._ranges) and self._ranges[end][0] <= last:
@@ -75,7 +75,7 @@ class Ranges:
         self._ranges[at:end] = left
 
     def put(self, first: int, last: int, number: int) -> None:
-        """Put a range in, over whatever is there."""
+        """Insert a range over existing ones."""
         self.cut(first, last)
         at = self._from(first)
         if at > 0 and self._ranges[at - 1][1] == first - 1 and self._ranges[at - 1][2] == number:
@@ -91,7 +91,7 @@ class Ranges:
 
 
 def split(ranges: Ranges, portions: int) -> Iterator[list[Range]]:
-    """Cuts ranges into portions, none of them empty; their sizes differ by one offset at most."""
+    """Split ranges into non-empty portions whose sizes differ by one offset at most."""
     total = ranges.offsets
     pending = list(reversed(list(ranges)))
     for number in range(portions):

@@ -68,7 +68,7 @@ class ShareGroupSource(DataSource):
 
 
 class _Background:
-    """An event loop in a thread, for a caller that has none."""
+    """An event loop in a thread, for callers without one."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -156,7 +156,7 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def stop(self) -> None:
-        """Acknowledges what the checkpoint holds, as far as it is known, and gives back the rest."""
+        """Acknowledge the known part of the checkpoint, and release the rest."""
         if self._stopped or self._background is None or self._member is None:
             self._stopped = True
             return
@@ -251,7 +251,7 @@ class ShareGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def explain(error: KafkaError, options: Options) -> str:
-    """Return the error, and what to do about it."""
+    """Return the error with advice."""
     servers = ", ".join(f"{host}:{port}" for host, port in options.client.bootstrap_servers)
     group, topics = options.client.group_id, ", ".join(options.topics)
     hints = {

@@ -30,7 +30,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _why_not(python: str) -> str:
-    """Why a Python cannot import this package; empty where it can."""
+    """Return why a Python cannot import this package; empty if it can."""
     command = [python, "-c", "from sharecore.spark import register"]
     try:
         check = subprocess.run(command, capture_output=True, text=True, timeout=_CHECK_SECONDS)

@@ -31,7 +31,7 @@ _SCHEMA_HEADERS = pa.schema([*_FIELDS, pa.field("headers", pa.list_(pa.field("el
 
 
 def headers_type() -> pa.DataType:
-    """Return what the column of headers holds."""
+    """Return the type of the headers column."""
     return _SCHEMA_HEADERS.field("headers").type
 
 
@@ -55,7 +55,7 @@ class Rows:
 
 
 def decode(records: bytes, ranges: Sequence[Range], topic: str, partition: int, *, headers: bool) -> Rows:
-    """Return the records in `ranges`, whose numbers become the delivery counts."""
+    """Return the records in `ranges`; the ranges' numbers become delivery counts."""
     rows, buffers, end, faults = decode_columns(records, ranges, headers=headers)
     if not rows:
         return Rows(None, end, faults)

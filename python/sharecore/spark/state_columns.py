@@ -97,9 +97,7 @@ def _optional(bits: bytes | None) -> pa.Buffer | None:
 
 
 def state_rows(rows: int, buffers: Sequence[Buffer], partition: int) -> pa.RecordBatch:
-    """Return what `decode_share_state` or a fold gave, with the partition of the state topic; no names
-    yet.
-    """
+    """Return decoded or folded states with their partition of the state topic, without names."""
     take = _ColumnReader(rows, buffers)
     offset = take.numbers(pa.int64())
     timestamp = take.numbers(_TIME, take.validity())
@@ -138,7 +136,7 @@ def topic_ids(batch: pa.RecordBatch) -> list[str]:
 
 
 def with_names(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
-    """Return the batch with the names of its topics, as far as they are known."""
+    """Return the batch with the known names of its topics."""
     known = {topic_id: name for topic_id, name in names.items() if name is not None}
     places = pc.index_in(batch.column("topicId"), pa.array(known, pa.string()))
     named = pa.array(known.values(), pa.string()).take(places)

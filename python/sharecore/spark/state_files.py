@@ -124,7 +124,7 @@ class SegmentLog:
                     chunk = stream.read(wanted)
 
     def names(self, topic_ids: Iterable[str]) -> dict[str, str]:
-        """By the directories of their partitions, where they lie beside."""
+        """Return topic names from the directories of their partitions."""
         wanted = set(topic_ids)
         found: dict[str, str] = {}
         for metadata in self._files[0].resolve().parent.parent.glob(f"*/{_METADATA}"):
@@ -141,7 +141,7 @@ class SegmentLog:
 
 
 class DataDirLog:
-    """One partition of the state topic in a data directory of sharecore's, whose broker may be running."""
+    """One partition of the state topic in a data directory, whose broker may be running."""
 
     def __init__(self, part: StatePartition, path: str) -> None:
         self._part, self._root = part, _local(path)

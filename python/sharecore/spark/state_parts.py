@@ -37,7 +37,9 @@ class StatePartition(InputPartition):
 
 
 class Moved(Exception):
-    """The log begins behind what was to be read: snapshots have made it redundant, and it was let go of."""
+    """The log start has passed the wanted offset: snapshots made the records redundant, and they were
+    deleted.
+    """
 
 
 class NoBatch(Exception):
@@ -68,7 +70,7 @@ class StateLog(Protocol):
         """
 
     def names(self, topic_ids: Iterable[str]) -> dict[str, str]:
-        """Names of topics by id, those left out that nobody knows; raises KafkaError, OSError."""
+        """Return names of topics by id, without deleted ones; raise KafkaError, OSError."""
 
     def close(self) -> None:
         """Lets go of files."""

@@ -1,4 +1,4 @@
-"""The batch source `sharestate`: what `__share_group_state` says, as history or as it holds now."""
+"""The batch source `sharestate`: `__share_group_state` as history, or the current state."""
 
 from __future__ import annotations
 

@@ -28,14 +28,13 @@ _HINTS = {
 
 
 def explain(error: KafkaError, servers: str) -> KafkaError:
-    """Return the same error, saying what to do about it where that is known."""
+    """Return the error with advice, if there is any."""
     hint = _HINTS.get(error.code)
     return KafkaError(error.code, f"{hint.format(servers=servers)} ({error})") if hint else error
 
 
 def plan(connection: dict[str, str]) -> list[StatePartition]:
-    """Return the partitions of the state topic with the records that they have now, those without any left
-    out.
+    """Return the partitions of the state topic with their current offsets; empty ones are skipped.
 
     Raises:
         KafkaError: no broker can be reached, it refuses, or there is no share state.

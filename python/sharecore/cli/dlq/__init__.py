@@ -1,4 +1,4 @@
-"""`sharecore dlq`: what lies in dead-letter topics, and the way back."""
+"""`sharecore dlq`: show and redrive dead-letter records."""
 
 from __future__ import annotations
 

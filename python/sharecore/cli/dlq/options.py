@@ -51,7 +51,7 @@ def wanted_of(
     pattern: str | None = None,
     headers: list[str] | None = None,
 ) -> Wanted:
-    """Which letters the options ask for; ends the program where one cannot be."""
+    """Return the filter of the options; end the program if one is invalid."""
     from sharecore.admin.letters import EXHAUSTED, EXPIRED, REJECTED, Wanted
 
     with failures_in_one_line():

@@ -56,7 +56,7 @@ class Ranges:
 
 
 class Progress:
-    """The letters of a topic that are done, by partition and offset; those that a filter left out are not.
+    """Finished dead-letter records of a topic, by partition and offset; filtered ones do not count.
 
     The topic is known by its id: a topic that was deleted and created again has other letters at the same
     offsets. The file keeps what was done of either.
@@ -113,7 +113,7 @@ class Progress:
         self._done.setdefault(partition, Ranges()).add(offset)
 
     def first_open(self) -> dict[int, int]:
-        """Return by partition the first offset that may be open, where that is not the first of all."""
+        """Return by partition the first offset that may be unfinished, if it is not the first of all."""
         found = {}
         for partition, ranges in self._done.items():
             pairs = ranges.pairs()
@@ -122,7 +122,7 @@ class Progress:
         return found
 
     def save(self, *, now: bool = False) -> None:
-        """Write down what is done, once a second or now; raises CommandFailed where it cannot."""
+        """Save the progress, at most once a second unless forced; raise CommandFailed on an error."""
         if self._file is None or (not now and time.monotonic() - self._saved < self._pause):
             return
         began = time.monotonic()

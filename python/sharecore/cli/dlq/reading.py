@@ -29,17 +29,14 @@ _ENABLED = "errors.deadletterqueue.group.enable"
 
 
 def open_consumer(settings: Mapping[str, object]) -> Consumer:
-    """Return a consumer that is given its partitions by hand; for `with`, as its threads must not outlive
-    it.
-    """
+    """Return a consumer without group assignment; use it in `with`, as its threads must end with it."""
     from confluent_kafka import Consumer
 
     return Consumer({**settings, **_SETTINGS})
 
 
 def dead_letter_topics(settings: Mapping[str, object], seconds: float = SECONDS) -> list[str]:
-    """Names of the topics that share groups may have their letters in; those that this client may not ask
-    about are named on stderr.
+    """Return the topics that may hold dead-letter records; name those without permission on stderr.
 
     Args:
         seconds: how long to wait for an answer.
@@ -70,7 +67,7 @@ def dead_letter_topics(settings: Mapping[str, object], seconds: float = SECONDS)
 
 
 def partitions_of(consumer: Consumer, topic: str, seconds: float = SECONDS) -> int:
-    """How many partitions a topic has; raises CommandFailed where it is not there."""
+    """Return the number of partitions of a topic; raise CommandFailed if it does not exist."""
     found = consumer.list_topics(topic, timeout=seconds).topics.get(topic)
     if found is None or found.error is not None or not found.partitions:
         raise CommandFailed(f"there is no topic {topic}, or none that this client may DESCRIBE")
@@ -78,7 +75,7 @@ def partitions_of(consumer: Consumer, topic: str, seconds: float = SECONDS) -> i
 
 
 class Topic:
-    """A topic from where it is read to where it ended when this was made.
+    """A topic from a start to its end at the time of construction.
 
     Args:
         begin: the first offset that is wanted, by partition; those that are left out begin at the start.
@@ -148,7 +145,7 @@ class Origins:
         self._at: tuple[str, int, int] | None = None
 
     def find(self, topic: str, partition: int, offset: int) -> Message | None:
-        """Return the record at an offset; None where it is there no more."""
+        """Return the record at an offset; None if it is gone."""
         from confluent_kafka import KafkaException, TopicPartition
 
         place = TopicPartition(topic, partition)

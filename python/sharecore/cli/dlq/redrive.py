@@ -1,4 +1,4 @@
-"""Letters back to where their records came from, or to another topic: each at least once."""
+"""Redrive dead-letter records to their origin or to another topic, each at least once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def open_producer(settings: Mapping[str, object]) -> Records:
 
 
 class Redrive:
-    """Produces what letters are about.
+    """Produces the records of dead letters.
 
     Args:
         reader: of `open_consumer`; for the records that bare letters are about.
@@ -108,7 +108,7 @@ class Redrive:
             raise CommandFailed(f"{target}: {self._records.failed[0]}")
 
     def finish(self) -> None:
-        """Wait for the broker's answers; raise CommandFailed where one is missing or is an error."""
+        """Wait for the broker's answers; raise CommandFailed if one is missing or is an error."""
         if self._records is not None:
             self._records.finish()
 

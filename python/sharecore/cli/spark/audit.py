@@ -1,4 +1,4 @@
-"""`sharecore spark audit`: what must not be in the history of share state."""
+"""`sharecore spark audit`: check the history of share state."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _EXTRA = 'pip install "sharecore[spark]"'
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """End the program with one line where a job cannot be run."""
+    """End the program with one line if a job cannot run."""
     with failures_in_one_line(), ctrl_c_ends():
         _check_extra()
         from pyspark.errors import PySparkException

@@ -34,7 +34,7 @@ class History:
         self.facts = {"group": group}
 
     def memory(self, out: str) -> str:
-        """Where it is kept what was redriven."""
+        """Return where produced records are noted."""
         return f"{out.rstrip('/')}/redriven"
 
     def plan(self, spark: SparkSession, out: str | None) -> list[Row]:
@@ -81,7 +81,7 @@ class Letters:
         self.facts = {"dead letters": topic, "group": wanted.group or "all"}
 
     def memory(self, out: str) -> str:
-        """Where it is kept what was redriven."""
+        """Return where produced records are noted."""
         return f"{out.rstrip('/')}/redriven-letters"
 
     def plan(self, spark: SparkSession, out: str | None) -> list[Row]:
@@ -131,7 +131,7 @@ def targets(to: str | None, rows: list[Row]) -> set[str]:
 
 
 def done_before(spark: SparkSession, path: str) -> DataFrame | None:
-    """Return what earlier runs remember; None where there was none."""
+    """Return the records of earlier runs; None without any."""
     from pyspark.errors import AnalysisException
 
     try:

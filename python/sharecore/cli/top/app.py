@@ -194,7 +194,7 @@ class Top(App[None]):
         self._show()
 
     def action_filter(self) -> None:
-        """Asks what names must contain."""
+        """Ask for a part of the names to show."""
         entry = self.query_one(Input)
         entry.display = True
         # at once, so that the next keys go there

@@ -1,4 +1,4 @@
-"""Breaches: what a check found, with the lines of the history that show it."""
+"""Breaches: findings of a check, with the lines of the history that show them."""
 
 from __future__ import annotations
 
