@@ -29,7 +29,7 @@ class SystemClock:
 
 
 def stopwatch() -> Callable[[], float]:
-    """Start to measure; what is returned gives the milliseconds since.
+    """Start a measurement; the returned function returns the milliseconds since.
 
     For figures alone: no simulator steers it.
     """

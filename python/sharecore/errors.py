@@ -1,4 +1,4 @@
-"""Kafka's error codes, the one exception that carries them, and what is said of other failures."""
+"""Kafka's error codes, the exception that carries them, and texts for other failures."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ DENIED = {
 
 
 class PortableError(Exception):
-    """An error that keeps what it says when it is copied or sent to another process.
+    """An error that keeps its text when it is copied or sent to another process.
 
     Python would make it anew from its text, which is not what these take.
     """
@@ -244,7 +244,7 @@ class KafkaError(PortableError):
 
 
 class ConfigError(PortableError):
-    """An invalid configuration value; the text names the key, the value and what is allowed.
+    """An invalid configuration value; the text names the key, the value and the allowed values.
 
     Attributes:
         answer: the same in Kafka's words, for its tools.
@@ -311,7 +311,7 @@ _PATH_ADVICE = {
 
 @contextmanager
 def listening_on(host: str | None, port: int) -> Iterator[None]:
-    """Make an OSError one line that names the address and says what to do."""
+    """Turn an OSError into one line with the address and advice."""
     try:
         yield
     except OSError as error:
@@ -322,7 +322,7 @@ def listening_on(host: str | None, port: int) -> Iterator[None]:
 
 
 def os_error_line(error: OSError) -> str:
-    """Return one line for an error of the operating system: which file, what is wrong, what to do."""
+    """Return one line for an error of the operating system: the file, the problem and advice."""
     if error.filename is None or not error.errno:
         return str(error)
     why = _PATH_ADVICE.get(error.errno) or os.strerror(error.errno)

@@ -71,7 +71,7 @@ def shorten(text: str, characters_max: int = NAME_MAX) -> str:
 
 @dataclass(slots=True)
 class _Allowance:
-    """Lines that a kind may still write, as of a moment; and what has been left out since."""
+    """Lines that a kind may still write at a time, and the number of suppressed ones."""
 
     lines: float
     at_s: float
@@ -80,7 +80,7 @@ class _Allowance:
 
 
 class LineLimit:
-    """Allows so many lines of a kind at once, and so many a second on; counts the others.
+    """Allow a burst of lines of a kind, then a rate per second; count the others.
 
     Args:
         burst: lines at once.
@@ -144,7 +144,7 @@ def once_a_minute() -> LineLimit:
 
 
 class LogGuard(logging.Filter):
-    """Of a handler: cuts what lines quote, and leaves out and counts lines beyond the limit of their kind.
+    """Filter of a handler: cut quoted names, and suppress and count lines beyond the limit of their kind.
 
     A kind is a logger's message before its arguments are filled in, with what `extra={"kind": ...}` names.
     Lines below INFO are cut, never left out: whoever asks for them wants them all.

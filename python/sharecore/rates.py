@@ -76,7 +76,7 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that come back at a rate, up to what the whole window brings; it may be overdrawn.
+    """Tokens that refill at a rate, up to a whole window's; the bucket may be overdrawn.
 
     Args:
         window: how much fits.
@@ -113,7 +113,7 @@ def _whole_ms(milliseconds: float) -> int:
 
 
 class Recent(Generic[Key, Value]):
-    """Values of keys, made when first asked for; of too many the one that was not used for longest goes.
+    """Values by key, created on demand; the least recently used one is dropped beyond a limit.
 
     Args:
         make: makes a value.

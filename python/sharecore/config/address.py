@@ -8,7 +8,7 @@ _ADDRESS = re.compile(r"(?P<host>\[[^\]]+\]|[^:\[\]]*):(?P<port>\d+)")
 
 
 def parse_address(text: str) -> tuple[str | None, int]:
-    """Host, None for every address of the machine, and port; raises ValueError for what is no address."""
+    """Return host and port of HOST:PORT, None as the host for every address; raise ValueError."""
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
         raise ValueError("not an address")

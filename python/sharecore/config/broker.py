@@ -223,7 +223,7 @@ class BrokerConfig(
 
 
 def _wrong_values(unserved: Mapping[str, str]) -> list[str]:
-    """One line for each key without effect whose value Kafka would not take either."""
+    """Return a line for each key without effect whose value Kafka would refuse."""
     lines = []
     for name, text in sorted(unserved.items()):
         key = ignored_keys().get(listener_key(name))
@@ -245,8 +245,8 @@ def listener_key(name: str) -> str:
 
 
 def split_listener(name: str) -> tuple[str | None, str]:
-    """Return the listener, in small letters, that a name sets something for, and what; None where it is for
-    all.
+    """Return the listener of a listener's key, in lower case, and the key without its prefix; None for all
+    listeners.
     """
     if not name.lower().startswith(LISTENER_PREFIX):
         return None, name

@@ -24,7 +24,7 @@ def check_endpoint(text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class BucketSettings:
-    """A bucket: for a copy beside the data directory, or for what answers wait for (docs/bucket.md)."""
+    """Settings of a bucket: for a copy of the data directory, or for a home (docs/bucket.md)."""
 
     sharecore_bucket_url: str | None = setting(
         Kind.STRING,

@@ -1,4 +1,4 @@
-"""Settings of the log cleaner, and the broker's defaults for what a compacted topic may set itself."""
+"""Settings of the log cleaner, and the broker's defaults for settings of compacted topics."""
 
 from __future__ import annotations
 

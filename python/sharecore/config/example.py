@@ -49,9 +49,7 @@ def example() -> str:
 
 
 def explain(name: str) -> str:
-    """Return what a setting does, of a broker, a topic or a group; raise KeyError with similar names for
-    none.
-    """
+    """Return the description of a setting; raise KeyError with similar names if it does not exist."""
     wanted = ALIASES.get(name, listener_key(name))
     found = [
         _explained(scope, keys[wanted][1])

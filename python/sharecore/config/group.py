@@ -22,7 +22,7 @@ _MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 100
 
 
 def parse_duration_ms(text: str) -> int:
-    """Milliseconds of an ISO-8601 duration of days and less, such as PT1H30M or P2DT0.5S.
+    """Return the milliseconds of an ISO-8601 duration of days and less, such as PT1H30M or P2DT0.5S.
 
     Raises:
         ValueError: it is none, or it is negative.

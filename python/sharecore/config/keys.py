@@ -227,7 +227,7 @@ class ConfigKey:
         return f"{what}, at most {self.high}" if self.high is not None else what
 
     def format(self, value: Value) -> str | None:
-        """Return the text of a value, as Kafka's tools print it; None for one that is secret or not set."""
+        """Return a value as text, as Kafka's tools print it; None if it is secret or not set."""
         if value is None or self.kind is Kind.PASSWORD:
             return None
         if isinstance(value, bool):
@@ -240,7 +240,7 @@ class ConfigKey:
 
 
 def _without_credentials(text: str) -> str:
-    """Return a refused text as it may be printed: a URL without what may be a password in it."""
+    """Return a refused text for printing: URLs without credentials."""
     return _CREDENTIALS.sub("[hidden]", text) if "://" in text else text
 
 
@@ -253,7 +253,7 @@ def setting(kind: Kind, default: Declared, doc: str, *, name: str = "", **limits
 
 
 def changed(settings: Settings, values: Mapping[str, Value]) -> Settings:
-    """Return settings with other values, by attribute; each is what its key parsed."""
+    """Return settings with other values, by attribute."""
     return replace(settings, **values)
 
 

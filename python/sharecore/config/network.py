@@ -20,7 +20,7 @@ def per_ip_overrides(text: str) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class NetworkSettings:
-    """Where the broker listens and what one client may take of it."""
+    """Settings of listeners, and limits of a client."""
 
     listeners: tuple[str, ...] = setting(
         Kind.LIST, ("PLAINTEXT://localhost:9092",), "Addresses to listen on, as NAME://host:port."

@@ -1,4 +1,4 @@
-"""Settings of share groups that are sharecore's own: what of a queue Kafka's share groups do not have."""
+"""Queue settings of share groups that Kafka does not have."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _check_not_empty(words: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class QueueSettings:
-    """When a share group gets records, beyond what Kafka's settings say."""
+    """Settings that decide when a share group gets records, in addition to Kafka's."""
 
     if TYPE_CHECKING:
         errors_deadletterqueue_topic_name: str

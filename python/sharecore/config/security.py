@@ -1,4 +1,4 @@
-"""Settings of who may connect: TLS, SASL, and what is allowed to whom."""
+"""Settings of security: TLS, SASL and access control."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STORES = ("JKS", "PKCS12", "PEM")
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class TlsSettings:
-    """Keys, certificates and whom to trust; each may be set for one listener by `listener.name.NAME.`."""
+    """Keys and trusted certificates; each may be set for one listener by `listener.name.NAME.`."""
 
     ssl_keystore_type: str = setting(
         Kind.STRING, "JKS", "Format of the keystore.", choices=_STORES, dynamic=Dynamic.PER_BROKER
@@ -73,7 +73,7 @@ class TlsSettings:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class AuthorizerSettings:
-    """Whether anybody is asked what it may do."""
+    """Settings of access control."""
 
     authorizer_class_name: str | None = setting(
         Kind.STRING,
@@ -89,7 +89,7 @@ class AuthorizerSettings:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class AuditSettings:
-    """The log of what was denied, and of what was allowed."""
+    """The log of denied and of allowed operations."""
 
     sharecore_authorizer_cache_bytes_max: int = setting(
         Kind.LONG,
@@ -122,7 +122,7 @@ class HandshakeSettings:
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class SaslSettings:
-    """How clients say who they are; each may be set for one listener, and those of JAAS for a mechanism."""
+    """Settings of SASL; each may be set for one listener, and JAAS settings for one mechanism."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = setting(
         Kind.LIST, ("GSSAPI",), "SASL mechanisms of a listener.", dynamic=Dynamic.PER_BROKER

@@ -1,4 +1,4 @@
-"""Settings of topics and their logs: the broker's defaults for what a topic may set itself."""
+"""Settings of topics and their logs: the broker's defaults for settings of topics."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Kafka's broker keys that do nothing here: those that mean nothing on one broker that is no JVM, and those
-that are refused, because who sets them relies on what they do.
+"""Kafka's broker keys that sharecore does not serve: some are ignored, as they mean nothing on one broker
+without a JVM, and some are refused, as users rely on their effect.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def unserved_families() -> list[Unserved]:
 
 
 def find_unserved(name: str) -> Unserved | None:
-    """Return what is said of a name that has no effect here; None for a name that is not Kafka's."""
+    """Return the explanation of a key without effect; None if the name is not Kafka's."""
     known = unserved_keys().get(name)
     if known is not None:
         return known
@@ -281,7 +281,7 @@ def find_unserved(name: str) -> Unserved | None:
 
 
 def refusals(properties: Mapping[str, str]) -> list[str]:
-    """One line for each setting that is refused, with what to do."""
+    """Return a line with advice for each refused setting."""
     lines = []
     for name, text in sorted(properties.items()):
         known = find_unserved(name)
@@ -308,7 +308,7 @@ def remarks(names: Iterable[str]) -> list[str]:
 
 
 def _asks_for_nothing(text: str, harmless: str) -> bool:
-    """Whether a list of words, in whichever order and case, is one that asks for nothing."""
+    """Return whether a list of words, in any order and case, means the default."""
     words = _words(text)
     if harmless == _ONE:
         return len(words) <= 1
@@ -316,7 +316,7 @@ def _asks_for_nothing(text: str, harmless: str) -> bool:
 
 
 def _shown(name: str, text: str) -> str:
-    """Return a value for a person; one that may be secret is not shown."""
+    """Return a value for printing, unless it may be secret."""
     return "***" if _SECRET.search(name) else text
 
 

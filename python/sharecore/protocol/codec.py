@@ -61,7 +61,7 @@ class Codec:
 
     @cached_property
     def request_layout(self) -> Layout:
-        """Reads and writes requests; what is read shows fields that only newer versions have."""
+        """Layout of requests; decoded requests have the fields of newer versions, with their defaults."""
         newest = schema.newest_version(self.api_key, response=False)
         return compile_layout(
             self.request.struct,
@@ -74,8 +74,7 @@ class Codec:
         return compile_layout(self.response.struct)
 
     def read_request(self, frame: bytes, header: RequestHeader) -> Any:
-        """Return the body of the request whose header was read; fields that only newer versions have show
-        their defaults.
+        """Return the body of a request; fields of newer versions have their defaults.
 
         Raises:
             MalformedMessage: the bytes do not hold this request.

@@ -54,7 +54,7 @@ def entity(module: str, name: str) -> Entity:
 
 
 def fields_of(entity: Entity) -> Iterator[dataclasses.Field[object]]:
-    """Yield the fields of such a class, in their order, each with its name and type."""
+    """Yield the fields of a class in order, each with its name and type."""
     for name, annotation in entity.__annotations__.items():
         if not name.startswith(_CLASS_VARIABLE):
             field = vars(entity).get(name)
@@ -65,7 +65,7 @@ def fields_of(entity: Entity) -> Iterator[dataclasses.Field[object]]:
 
 
 def _run(module: str) -> SimpleNamespace:
-    """Return what importing it would make."""
+    """Return a module's contents, as an import would."""
     names: dict[str, object] = {"__name__": module, "__builtins__": _BUILTINS}
     exec(_code(module), names)
     return SimpleNamespace(**names)
@@ -76,9 +76,7 @@ _shared = cache(_run)
 
 
 def _code(module: str) -> CodeType:
-    """Return what importing it would run. The packages that it lies in would import more, and are passed
-    by.
-    """
+    """Return a module's code, without importing its packages."""
     _, _, *folders, last = module.split(".")
     places = ["/".join((place, *folders)) for place in kio.schema.__path__]
     spec = PathFinder.find_spec(last, places)
@@ -110,7 +108,7 @@ class _Duration(timedelta):
 
 class _Primitives(SimpleNamespace):
     def __getattr__(self, name: str) -> object:
-        """Return one that came with a later kio."""
+        """Return a type that a newer kio has."""
         found: object = getattr(importlib.import_module(_PRIMITIVES), name)
         return found
 

@@ -1,4 +1,4 @@
-"""One neutral description of a message, taken from kio's generated classes, and from here where those end.
+"""Neutral descriptions of messages, from kio's generated classes and, for newer versions, from here.
 
 Layouts are compiled from it, so that what kio looks like is known here only.
 """

@@ -1,4 +1,4 @@
-"""Help for tests of applications: a broker that starts in a moment and whose locks expire on command.
+"""Help for tests of applications: a broker that starts quickly and whose locks expire on command.
 
 pytest finds the fixtures `sharecore_broker`, `sharecore_topic` and `sharecore_group` by itself; unittest and
 asyncio code use `EphemeralBroker`.

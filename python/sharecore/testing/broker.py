@@ -101,7 +101,7 @@ class EphemeralBroker:
 
     @staticmethod
     def _first_line(process: subprocess.Popen[bytes]) -> bytes:
-        """Return what the broker prints when it serves; nothing when it ended or took too long."""
+        """Return the broker's first line; nothing if it ended or took too long."""
         assert process.stdout is not None
         late = threading.Timer(_START_SECONDS_MAX, process.kill)
         late.start()
@@ -183,7 +183,7 @@ class EphemeralBroker:
             await create_topic(transport, name, partitions=partitions)
 
     async def create_group(self, name: str, settings: Mapping[str, str] | None = None) -> None:
-        """Set what a share group begins with, before its first member joins.
+        """Create a share group with settings, before its first member joins.
 
         Args:
             name: the group.

@@ -386,7 +386,7 @@ async def delete_records(
 def _begin_all(
     context: RequestContext, request: messages.DeleteRecordsRequest
 ) -> Steps[dict[str, dict[int, _Begun]]]:
-    """Stage what a request asks for; if a partition repeats, the last entry wins."""
+    """Begin the deletions of a request; if a partition repeats, the last entry wins."""
     names = (topic.name for topic in request.topics if topic.partitions)
     deletable = yield from context.may_each(Operation.DELETE, ResourceType.TOPIC, names)
     last: dict[str, dict[int, messages.DeleteRecordsPartition]] = {}

@@ -57,7 +57,7 @@ class LobbyBackend:
         self.catalog = standing.catalog
 
     async def open(self, broker: Host) -> None:
-        """Begin with what the leader has written so far."""
+        """Begin with the leader's data in the bucket."""
         config, standing = broker.config, self._standing
         cluster_id = standing.cluster_id
         assert cluster_id is not None, "it is waited for"
@@ -185,7 +185,7 @@ class Lobby:
 
     @property
     def watching(self) -> Standby:
-        """Return the standby; after `wait`, it has found that nobody leads."""
+        """Return the standby; after `wait`, it has found no leader."""
         return self._standing.watching
 
     @property

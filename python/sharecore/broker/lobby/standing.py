@@ -153,7 +153,9 @@ class Standing:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the leader of a new home has written what a standby needs: identity and feature levels."""
+        """Return whether the leader of a new home has written identity and feature levels, which a standby
+        needs.
+        """
         return self.cluster_id is not None and Features.are_kept(self.catalog)
 
     def check_directory(self) -> None:

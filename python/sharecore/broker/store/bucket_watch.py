@@ -1,4 +1,4 @@
-"""Reports on the copy in a bucket: log lines, metrics, and what `doctor` says."""
+"""Reports on the copy in a bucket: log lines, metrics, and lines for `doctor`."""
 
 from __future__ import annotations
 

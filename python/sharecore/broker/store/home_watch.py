@@ -113,9 +113,7 @@ class HomeWatch(BucketWatch):
             self._leave(EXIT_STOPPED)
 
     async def settle(self, storage: Storage, last_leases: LastLeases | None) -> None:
-        """Note who holds leases, and wait until the bucket has what was written, but not for ever: it was not
-        answered.
-        """
+        """Note the owners of leases, and wait a limited time until the bucket has the note."""
         with suppress(asyncio.TimeoutError):
             async with asyncio.timeout(_SETTLE_S):
                 if last_leases is not None:

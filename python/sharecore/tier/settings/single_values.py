@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SingleValues(Objects[Value]):
-    """Objects whose values are set one by one, so that nodes setting different values do not conflict.
+    """Objects with individually written values, so that nodes that set different values do not conflict.
 
     Objects in a single record, as on a broker, are read, and split by the next change.
 

@@ -285,7 +285,7 @@ class UpstreamLog(Log):
         self._sources.run(asyncio.get_running_loop().create_task(self._fill(offset, leads=leads)))
 
     async def _fill(self, offset: int, *, leads: bool) -> None:
-        """Read once; a fetch for new records would wait for those, too."""
+        """Read once; a fetch would also wait for new records."""
         stream = self._subscription
         try:
             fetched = await self._sources.asking.read(
