@@ -1012,6 +1012,9 @@ class Sockets:
     def fileno(self) -> int:
         """Return a descriptor that is readable while a connection is ready."""
 
+    def commit_with(self, events: StoreEvents | None) -> None:
+        """Commit what a turn of few clients has written at its end, if commits take little time."""
+
     def open(self, descriptor: int, protocol: Exchange) -> Socket:
         """Start serving a connected socket.
 
@@ -1204,6 +1207,10 @@ class StoreEvents:
         """Pass on everything since the last call: first the offsets, then the ends of writes, then the
         listeners of logs.
         """
+    def begin_turn(self, clients: int) -> None:
+        """Begin a turn of the event loop that serves so many clients, as `Sockets` does."""
+    def end_turn(self, clients: int) -> None:
+        """Commit what was written since `begin_turn` if the store leaves that to the turn, and pass it on."""
 
 @final
 class StoredLog:
@@ -2207,6 +2214,7 @@ class Store:
         staging_bytes: int = ...,
         producer_bytes: int = ...,
         read_threads: int = ...,
+        own_commit_clients: int = ...,
         bucket: BucketCopy | None = None,
     ) -> Self:
         """Raise OSError if the directory is unavailable, in use, or has damaged files.
@@ -2232,11 +2240,13 @@ class Store:
         cache_bytes: int = ...,
         staging_bytes: int = ...,
         ahead_bytes: int = ...,
+        own_commit_clients: int = ...,
     ) -> Store:
         """Return a store without threads, for simulations: `step` commits, `maintain` does maintenance.
 
         Args:
             ahead_bytes: the most space that a journal writes ahead of its frames.
+            own_commit_clients: up to how many clients a turn of `StoreEvents` commits at its end.
         """
     @staticmethod
     def stepped_home(

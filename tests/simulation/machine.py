@@ -89,6 +89,8 @@ class Machine(DiskSteps):
         self._slow_disk_s = slow_disk_s
         # space written ahead is freed on a full disk: some brokers have none
         self._ahead_bytes = loop.random.choice([0, 0, 1 << 10])
+        # some brokers commit in the turn that serves a client
+        self._own_commit_clients = 0 if self._ahead_bytes else 1
         self._died = died
         self._lied = lied
         self._harms = 0
@@ -195,6 +197,7 @@ class Machine(DiskSteps):
                 cache_bytes=_CACHE_BYTES,
                 staging_bytes=options.staging_bytes,
                 ahead_bytes=self._ahead_bytes,
+                own_commit_clients=self._own_commit_clients,
             )
             return self._opened(store)
 

@@ -172,7 +172,13 @@ class End(asyncio.Transport):
             piece = self._unread.popleft()
             if self.tap is not None:
                 self.tap.received(self, piece)
-            self.protocol.data_received(piece)
+            commits = getattr(getattr(self.protocol, "_server", None), "commits", None)
+            if commits is None:
+                self.protocol.data_received(piece)
+            else:  # as `Sockets` does
+                commits.begin_turn(1)
+                self.protocol.data_received(piece)
+                commits.end_turn(1)
             sender = self.other
             if sender._full:
                 self._loop.call_soon(sender._acknowledged, len(piece), context=sender.context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from sharecore._core import StoreEvents
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.configs.topics import TopicConfigs
 from sharecore.broker.coordinators.groups import Coordinators
@@ -50,6 +51,7 @@ class Backend(StateLogs, Protocol):
         configs: dynamic configurations.
         topics: the topics visible to clients.
         cluster: leaders and coordinators.
+        commits: of the store whose writes requests may commit in their own turn; None without one.
         has_successor: after `drain`, whether one other broker leads everything once the storage is closed.
     """
 
@@ -61,6 +63,7 @@ class Backend(StateLogs, Protocol):
     topics: Topics
     cluster: Cluster
     has_successor: bool
+    commits: StoreEvents | None
 
     async def open(self, broker: Host) -> None:
         """Open the storage; raise ConfigError, OSError or KafkaError on failure."""

@@ -174,6 +174,7 @@ class Broker(Services):
         undo.push_async_callback(self.server.close)
         await self._bind()
         await self.backend.join(self)
+        self.server.commit_with(self.backend.commits)
         undo.callback(self.backend.end)
         undo.callback(self.mechanisms.stop)
         self._listen()

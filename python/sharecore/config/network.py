@@ -121,6 +121,15 @@ class NetworkSettings:
         low=0,
         high=64,
     )
+    sharecore_loop_commit_clients_max: int = setting(
+        Kind.INT,
+        16,
+        "If the event loop serves at most this many clients in a turn, and commits take less than 0.3 ms, it "
+        "writes to the disk by itself instead of waking a thread: with sharecore.durability=fsync only for "
+        "one client, with bucket never. 0: never.",
+        low=0,
+        high=1024,
+    )
     sharecore_connection_max_pipelined_requests: int = setting(
         Kind.INT, 64, "Maximum number of unanswered requests of one connection.", low=1
     )

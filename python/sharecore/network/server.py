@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import count
 from socket import socket, socketpair
 
-from sharecore._core import AnswerBudget, MemoryBudget, Sockets
+from sharecore._core import AnswerBudget, MemoryBudget, Sockets, StoreEvents
 from sharecore.clock import SystemClock
 from sharecore.logs import once_a_minute
 from sharecore.network.acceptor import Acceptor
@@ -76,6 +76,8 @@ class Server:
         self._ids = count(1)
         self._listening: list[Acceptor] = []
         self._sockets: Sockets | None = None
+        self.commits: StoreEvents | None = None
+        """Of the store whose writes are committed in the turn that serves requests."""
         self._closing: dict[Connection, int] = {}
         """Closing connections, and the times when a sweep first saw them."""
         self._sweeper: asyncio.TimerHandle | None = None
@@ -152,9 +154,20 @@ class Server:
             return
         if self._sockets is None:
             sockets = Sockets(loop, threads=self._limits.io_threads)
+            sockets.commit_with(self.commits)
             loop.add_reader(sockets.fileno(), sockets.turn)
             self._sockets = sockets
         self._sockets.open(peer.detach(), connection)
+
+    def commit_with(self, events: StoreEvents | None) -> None:
+        """Have what requests write to a store committed in the turn that serves them, if that is quick.
+
+        Args:
+            events: of the store; None to leave all commits to the store's thread.
+        """
+        self.commits = events
+        if self._sockets is not None:
+            self._sockets.commit_with(events)
 
     async def adopt(self, listener: str, peer_host: str) -> socket:
         """Return the socket of a client within this process, connected in plaintext.

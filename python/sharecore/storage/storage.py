@@ -53,6 +53,8 @@ class StorageOptions:
         producer_bytes: memory of the idempotent producers that all logs remember; beyond, the longest idle of
             the log with the most are forgotten, but none with an open transaction.
         read_threads: threads for large reads and disk reads; small reads from memory need none.
+        own_commit_clients: if a turn of the event loop serves at most so many clients, the loop commits what
+            they write, if commits take little time; 0: never.
         read_only: the directory is read as it is now and not changed, also while a broker has it; writes are
             refused.
         copy: options of the copy in a bucket, if any.
@@ -64,6 +66,7 @@ class StorageOptions:
     staging_bytes: int = 32 << 20
     producer_bytes: int = 512 << 20
     read_threads: int = THREADS
+    own_commit_clients: int = 16
     read_only: bool = False
     copy: CopyOptions | None = None
 
@@ -103,7 +106,7 @@ class Storage:
             )
         self._disk = DiskReads(options.read_threads)
         self.tickets = Tickets()
-        self._events = StoreEvents(
+        self.events = StoreEvents(
             self.store,
             self.tickets,
             failed=_failed,
@@ -129,11 +132,11 @@ class Storage:
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Resolve tickets and call listeners on `loop`."""
         self._loop = loop
-        loop.add_reader(self.store.fileno(), self._events.drain)
+        loop.add_reader(self.store.fileno(), self.events.drain)
 
     def drain(self) -> None:
         """Resolve the tickets of writes that became durable since the last call, and call listeners."""
-        self._events.drain()
+        self.events.drain()
 
     def _note(self, log_id: int, first: int, last: int, file: Path, byte: int) -> None:
         """Report a damaged batch once."""
@@ -179,11 +182,11 @@ class Storage:
         log = self._log(log_id)
         if log is None:
             log = StoreLog(self.store, self.tickets, self._disk, log_id, topic, index, topic_id)
-            self._events.follow(log_id, log)
+            self.events.follow(log_id, log)
         return log
 
     def _log(self, log_id: int) -> StoreLog | None:
-        found = self._events.log(log_id)
+        found = self.events.log(log_id)
         assert found is None or isinstance(found, StoreLog)
         return found
 
@@ -204,5 +207,6 @@ def _store(path: str, options: StorageOptions) -> Store:
         staging_bytes=options.staging_bytes,
         producer_bytes=options.producer_bytes,
         read_threads=options.read_threads,
+        own_commit_clients=options.own_commit_clients,
         bucket=None if options.copy is None else options.copy.begin(),
     )

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
+from sharecore._core import StoreEvents
 from sharecore.broker.cluster import Cluster
 from sharecore.broker.coordinators.groups import OFFSETS_TOPIC
 from sharecore.broker.served import Served
@@ -75,6 +76,7 @@ class TierBackend:
     feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = True
     has_successor = False
+    commits: StoreEvents | None = None
     identity: Identity
     catalog: Catalog
     configs: Configs

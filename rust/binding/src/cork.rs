@@ -2,17 +2,26 @@
 
 use std::cell::{Cell, RefCell};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::python;
 use crate::socket::PySocket;
 use crate::sockets::PySockets;
+use crate::staging::PyStaging;
 
 /// With fewer sockets to flush, waking another thread takes longer than it saves.
 const HANDED_OVER_MIN: usize = 64;
 
 thread_local! {
     static CORK: Cork = const {
-        Cork { depth: Cell::new(0), dirty: RefCell::new(Vec::new()), kept: RefCell::new(Vec::new()) }
+        Cork {
+            depth: Cell::new(0),
+            dirty: RefCell::new(Vec::new()),
+            kept: RefCell::new(Vec::new()),
+            stages: Cell::new(false),
+            staged: RefCell::new(Vec::new()),
+        }
     };
 }
 
@@ -22,6 +31,9 @@ struct Cork {
     dirty: RefCell<Vec<Py<PySocket>>>,
     /// Those that were not handed over, as no thread was free or they cannot send now; flushed at the end of the turn, too.
     kept: RefCell<Vec<Py<PySocket>>>,
+    /// Whether the end of the turn appends the records that coordinators have staged.
+    stages: Cell<bool>,
+    staged: RefCell<Vec<Py<PyStaging>>>,
 }
 
 /// Ends a turn when dropped.
@@ -96,4 +108,29 @@ fn hand_over(py: Python<'_>, dirty: Vec<Py<PySocket>>) -> Vec<Py<PySocket>> {
     }
     let sockets = PySocket::sockets(dirty[0].bind(py));
     PySockets::hand_over(sockets.bind(py), dirty)
+}
+
+/// Runs `work`, and then appends what coordinators have staged meanwhile.
+pub(crate) fn staging<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    CORK.with(|cork| cork.stages.set(true));
+    let done = work();
+    CORK.with(|cork| cork.stages.set(false));
+    let mut flushed = Ok(());
+    for staging in CORK.with(|cork| std::mem::take(&mut *cork.staged.borrow_mut())) {
+        // One that fails must not keep back the records of others
+        let one = staging.bind(py).call_method0(intern!(py, python::FLUSH));
+        flushed = flushed.and(one.map(|_| ()));
+    }
+    done.and_then(|done| flushed.map(|()| done))
+}
+
+/// Has the end of the turn append what a coordinator stages; false if it does not, as no turn is running that would.
+pub(crate) fn append_later(staging: &Bound<'_, PyStaging>) -> bool {
+    CORK.with(|cork| {
+        let stages = cork.stages.get();
+        if stages {
+            cork.staged.borrow_mut().push(staging.clone().unbind());
+        }
+        stages
+    })
 }

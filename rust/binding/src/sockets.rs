@@ -10,10 +10,11 @@ use pyo3::prelude::*;
 use sharecore_net::{Poller, Ready, Senders, Socket};
 
 use crate::collected::collected;
-use crate::cork::corked;
+use crate::cork::{corked, staging};
 use crate::exchange::PyExchange;
 use crate::python;
 use crate::socket::{Chunk, PySocket};
+use crate::store_events::PyStoreEvents;
 
 /// Serve at most this many connections before the event loop does something else.
 const READY_AT_ONCE: usize = 1024;
@@ -29,6 +30,8 @@ pub(crate) struct PySockets {
     again: Vec<Py<PySocket>>,
     is_scheduled: bool,
     ready: Vec<Ready>,
+    /// Of the store that commits at the end of a turn.
+    commits: Option<Py<PyStoreEvents>>,
     /// None once closed.
     senders: Option<Senders<Py<PySocket>, Chunk>>,
 }
@@ -58,6 +61,54 @@ impl PySockets {
             Some(true) => Self::read_again(sockets, socket),
             Some(false) | None => Ok(()),
         }
+    }
+
+    /// Serves ready connections, and has their writes committed.
+    fn serve_all(
+        sockets: &Bound<'_, Self>,
+        again: Vec<Py<PySocket>>,
+        ready: &[Ready],
+    ) -> PyResult<()> {
+        let py = sockets.py();
+        let commits = sockets
+            .borrow()
+            .commits
+            .as_ref()
+            .map(|it| it.bind(py).clone());
+        let clients = ready.len() + again.len();
+        if let Some(events) = &commits {
+            PyStoreEvents::begin_turn(events, clients);
+        }
+        let served = staging(py, || {
+            // An error of one connection must not stop the others: readiness is reported only once
+            let mut failed = Self::take_back(sockets);
+            for socket in again {
+                failed = failed.and(Self::serve(sockets, socket.bind(py)));
+            }
+            for each in ready {
+                failed = failed.and(Self::serve_ready(sockets, each));
+            }
+            failed
+        });
+        let committed = commits.map_or(Ok(()), |events| PyStoreEvents::end_turn(&events, clients));
+        served.and(committed)
+    }
+
+    fn serve_ready(sockets: &Bound<'_, Self>, ready: &Ready) -> PyResult<()> {
+        let py = sockets.py();
+        let socket = match sockets.borrow().open.get(ready.key) {
+            Some(Some(socket)) => socket.clone_ref(py).into_bound(py),
+            _ => return Ok(()),
+        };
+        let mut failed = Ok(());
+        if socket.borrow_mut().note(ready) {
+            let sent = PySocket::guarded(&socket, || PySocket::flush(&socket));
+            failed = sent.map(|_| ());
+        }
+        if ready.readable {
+            failed = failed.and(Self::serve(sockets, &socket));
+        }
+        failed
     }
 
     /// Removes a closed connection.
@@ -150,8 +201,14 @@ impl PySockets {
             again: Vec::new(),
             is_scheduled: false,
             ready: Vec::new(),
+            commits: None,
             senders: Some(senders),
         })
+    }
+
+    /// Has small turns end with a commit of a store's writes.
+    fn commit_with(&mut self, events: Option<Py<PyStoreEvents>>) {
+        self.commits = events;
     }
 
     /// Ends the other threads. What they still had to send is lost, so connections are closed before.
@@ -219,33 +276,10 @@ impl PySockets {
             held.poller.ready(&mut ready)?;
             (ready, std::mem::take(&mut held.again))
         };
-        let served = corked(py, || {
-            // An error of one connection must not stop the others: readiness is reported only once
-            let mut failed = Self::take_back(sockets);
-            for socket in again {
-                failed = failed.and(Self::serve(sockets, socket.bind(py)));
-            }
-            for each in &ready {
-                let open = sockets.borrow();
-                let Some(Some(socket)) = open.open.get(each.key) else {
-                    continue;
-                };
-                let socket = socket.clone_ref(py).into_bound(py);
-                drop(open);
-                let sends = socket.borrow_mut().note(each);
-                if sends {
-                    let sent = PySocket::guarded(&socket, || PySocket::flush(&socket));
-                    failed = failed.and(sent.map(|_| ()));
-                }
-                if each.readable {
-                    failed = failed.and(Self::serve(sockets, &socket));
-                }
-            }
-            failed
-        });
+        let served = corked(py, || Self::serve_all(sockets, again, &ready));
         sockets.borrow_mut().ready = ready;
         served
     }
 }
 
-collected!(PySockets { event_loop, open, again } cut { open, again });
+collected!(PySockets { event_loop, open, again, commits } cut { open, again, commits });

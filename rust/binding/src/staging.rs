@@ -12,6 +12,7 @@ use sharecore_share::{Number, Staging};
 use crate::clock::Clock;
 use crate::collected::collected;
 use crate::completion::{Completion, Ended, settle_all};
+use crate::cork::append_later;
 use crate::python;
 use crate::spans::PySpans;
 use crate::staged_batch::PyStagedBatch;
@@ -100,7 +101,7 @@ impl PyStaging {
     ) -> PyResult<Bound<'py, PyStagedBatch>> {
         let py = staging.py();
         let begins_turn = staging.borrow().inner.begins_turn();
-        if begins_turn {
+        if begins_turn && !append_later(staging) {
             let flush = staging.getattr(intern!(py, python::FLUSH))?;
             Self::timers(staging).call_method1(intern!(py, python::CALL_SOON), (flush,))?;
         }

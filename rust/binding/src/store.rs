@@ -1,24 +1,25 @@
 //! `sharecore._core.Store`: logs and catalog for `sharecore.storage`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use sharecore_store::{
-    Change, Durability, FaultPoint, LogConfig, Options, Refusal, Store, StoreError, TimestampType,
+    Change, Durability, FaultPoint, LogConfig, Options, OwnCommits, Refusal, Store, StoreError,
+    TimestampType,
 };
 
 use crate::batches::decoded;
 use crate::compression::codec;
 use crate::copying::{PyBucketCopy, PyBucketStatus};
-use crate::drained::{Drained, Offsets, as_tuple, as_tuples};
+use crate::drained::{Appended, Drained, Offsets, appended, as_tuple, as_tuples};
 use crate::error::kafka_error;
 use crate::sending::{Pair, pairs};
 use crate::slices::{PyReading, Read, begin, bytes_of, copied, copied_cached, wanted};
 
 type ActiveProducer = (i64, i16, i32, i64, i32, i64);
-type Appended = (i64, i64, i64, i64, u64);
 type Scanned<'py> = (Bound<'py, PyList>, i64);
 
 pub(crate) fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
@@ -56,7 +57,7 @@ pub(crate) struct PyStore(pub(crate) Store);
 #[pymethods]
 impl PyStore {
     #[new]
-    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, producer_bytes = 536_870_912, read_threads = 4, bucket = None))]
+    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, producer_bytes = 536_870_912, read_threads = 4, own_commit_clients = 16, bucket = None))]
     #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -67,11 +68,16 @@ impl PyStore {
         staging_bytes: usize,
         producer_bytes: usize,
         read_threads: usize,
+        own_commit_clients: usize,
         bucket: Option<&Bound<'_, PyBucketCopy>>,
     ) -> PyResult<Self> {
         let mut options = Options {
             producer_bytes,
             read_threads,
+            own_commits: OwnCommits {
+                clients_max: own_commit_clients,
+                ..OwnCommits::default()
+            },
             ..options(durability, segment_bytes, cache_bytes, staging_bytes)?
         };
         let sender = bucket
@@ -89,7 +95,7 @@ impl PyStore {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, ahead_bytes = 1_048_576))]
+    #[pyo3(signature = (path, *, durability = "fsync", segment_bytes = 67_108_864, cache_bytes = 16_777_216, staging_bytes = 33_554_432, ahead_bytes = 1_048_576, own_commit_clients = 0))]
     #[allow(clippy::needless_pass_by_value)]
     fn stepped(
         path: PathBuf,
@@ -98,9 +104,14 @@ impl PyStore {
         cache_bytes: usize,
         staging_bytes: usize,
         ahead_bytes: u64,
+        own_commit_clients: usize,
     ) -> PyResult<Self> {
         let options = Options {
             ahead_bytes,
+            own_commits: OwnCommits {
+                clients_max: own_commit_clients,
+                time_max: Duration::MAX,
+            },
             ..options(durability, segment_bytes, cache_bytes, staging_bytes)?
         };
         Store::open_stepped(&path, &options)
@@ -483,13 +494,4 @@ impl PyStore {
         self.0.fault().plan(point, errno, skip, times);
         Ok(())
     }
-}
-
-fn appended(
-    py: Python<'_>,
-    result: Result<sharecore_store::Appended, Refusal>,
-) -> PyResult<Appended> {
-    let a = result.map_err(|refusal| refused(py, &refusal))?;
-    let (base, last, time) = (a.base_offset, a.last_offset, a.append_time_ms);
-    Ok((base, last, time, a.start_offset, a.sequence))
 }

@@ -8,12 +8,16 @@ use sharecore_share::IdMap;
 use sharecore_store::{Damage, Outcome};
 
 use crate::collected::collected;
+use crate::cork::staging;
 use crate::log_offsets::PyLogOffsets;
 use crate::store::PyStore;
 use crate::tickets::PyTickets;
 
 /// Ended logs are looked for when there are twice as many as after the last time, and at least this many.
 const SWEPT_AT: usize = 64;
+
+/// How often a turn commits at its end: what one commit has staged goes into the next.
+const COMMITS_MAX: usize = 4;
 
 /// What a store reports: writes that have ended, logs that have moved, reads that are done, damage.
 #[pyclass(name = "StoreEvents", module = "sharecore._core")]
@@ -90,6 +94,27 @@ impl PyStoreEvents {
             .get(&log_id)
             .map(|log| log.clone_ref(py));
         log.map_or(Ok(None), |log| log.bind(py).upgrade_as())
+    }
+
+    /// Begins a turn of the event loop in which `clients` are served.
+    pub(crate) fn begin_turn(events: &Bound<'_, Self>, clients: usize) {
+        events.borrow().store.get().0.begin_turn(clients);
+    }
+
+    /// Commits what was staged since `begin_turn` if the store leaves it to the turn, and passes on what has happened.
+    pub(crate) fn end_turn(events: &Bound<'_, Self>, clients: usize) -> PyResult<()> {
+        let mut passed_on = Ok(());
+        for left in (0..COMMITS_MAX).rev() {
+            if !events.borrow().store.get().0.end_turn() {
+                break;
+            }
+            if left > 0 {
+                Self::begin_turn(events, clients);
+            }
+            let drained = staging(events.py(), || Self::drain(events));
+            passed_on = passed_on.and(drained);
+        }
+        passed_on
     }
 
     /// Passes on everything since the last call: first the offsets, then the ends of writes, then the listeners of logs.

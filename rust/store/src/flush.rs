@@ -14,7 +14,7 @@ use crate::{
     segment::Kind,
     shipping::{Full, Shipping},
     state::{Group, State, Writer},
-    store::{Shared, Store},
+    store::{Shared, Store, hold},
 };
 
 /// About how many bytes a frame carries; other staged operations wait for the next.
@@ -23,18 +23,20 @@ const GROUP_BYTES: usize = 8 << 20;
 /// How long after a commit operations that nobody waits for may stay staged, to share the next commit.
 const LINGER: Duration = Duration::from_millis(5);
 
-pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
-    let mut lingers_until = Instant::now();
+pub(crate) fn run(shared: &Shared) {
     loop {
         let mut state = shared.lock();
         let work = loop {
-            let left = lingers_until.saturating_duration_since(Instant::now());
+            state = not_of_a_caller(shared, state);
+            state.writer = Writer::Busy;
+            let left = state
+                .lingers_until
+                .saturating_duration_since(Instant::now());
             let all = left.is_zero() || state.closing;
-            if let Some(work) = next(&mut state, &journal, all) {
+            if let Some(work) = next(&mut state, all) {
                 break work;
             }
             if state.closing {
-                journal.finish();
                 return;
             }
             if left.is_zero() {
@@ -45,17 +47,30 @@ pub(crate) fn run(shared: &Arc<Shared>, mut journal: Journal) {
                 let woken = shared.work.wait_timeout(state, left);
                 state = woken.expect("no panic under the lock").0;
             }
-            state.writer = Writer::Busy;
         };
         drop(state);
-        work.run(shared, &mut journal);
-        lingers_until = Instant::now() + LINGER;
+        if let Some(journal) = hold(&shared.journal).as_mut() {
+            work.run(shared, journal);
+        }
     }
+}
+
+/// Waits until no caller commits.
+fn not_of_a_caller<'a>(
+    shared: &'a Shared,
+    mut state: MutexGuard<'a, State>,
+) -> MutexGuard<'a, State> {
+    while state.writer == Writer::Caller {
+        drop(state);
+        drop(hold(&shared.journal));
+        state = shared.lock();
+    }
+    state
 }
 
 /// Does one step of pending work; returns whether there was any.
 pub(crate) fn step(shared: &Shared, journal: &mut Journal) -> bool {
-    let work = next(&mut shared.lock(), journal, true);
+    let work = next(&mut shared.lock(), true);
     work.is_some_and(|work| {
         work.run(shared, journal);
         true
@@ -63,10 +78,20 @@ pub(crate) fn step(shared: &Shared, journal: &mut Journal) -> bool {
 }
 
 impl Shared {
-    /// Wakes the committing thread, after releasing the lock.
+    /// Has what is staged committed at once, after releasing the lock: by the committing thread, or at the end of the turn.
     pub(crate) fn hurry(&self, mut state: MutexGuard<'_, State>) {
         state.hurry();
-        let waits = mem::replace(&mut state.writer, Writer::Busy) != Writer::Busy;
+        if !state.held {
+            self.wake(state);
+        }
+    }
+
+    /// Wakes the committing thread if it waits, after releasing the lock.
+    pub(crate) fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let waits = matches!(state.writer, Writer::Idle | Writer::Lingering) && !self.is_stepped();
+        if waits {
+            state.writer = Writer::Busy;
+        }
         drop(state);
         if waits {
             self.work.notify_one();
@@ -84,8 +109,15 @@ impl Shared {
     ) -> u64 {
         let sequence = state.stage(pending);
         debug_assert!(!state.is_settled(sequence), "it waits for its commit");
-        if !lingers || state.writer == Writer::Idle {
+        if !lingers {
             self.hurry(state);
+        } else if state.writer == Writer::Idle && !self.is_stepped() {
+            if Instant::now() < state.lingers_until {
+                // it begins to linger
+                self.wake(state);
+            } else {
+                self.hurry(state);
+            }
         }
         sequence
     }
@@ -101,25 +133,23 @@ impl Store {
     }
 }
 
-enum Work {
+pub(crate) enum Work {
     Commit(Group),
     /// Write a group whose outcome waits for the bucket.
     Ship(Arc<Group>),
-    /// Begin a new segment, with nothing to write.
+    /// Begin a new segment unless this one is empty, with nothing to write.
     Roll,
 }
 
 impl Work {
-    fn run(self, shared: &Shared, journal: &mut Journal) {
+    pub(crate) fn run(self, shared: &Shared, journal: &mut Journal) {
         match self {
             Self::Commit(group) => {
-                let is_awaited = commit(shared, journal, group);
+                commit(shared, journal, group);
                 shared.signal.raise();
-                if is_awaited {
-                    shared.settled.notify_all();
-                }
             }
             Self::Ship(group) => ship(shared, journal, group),
+            Self::Roll if journal.is_empty() => {}
             Self::Roll => {
                 // a failure here is retried when the cleaner asks again
                 let _ = next_segment(shared, journal, None);
@@ -129,8 +159,8 @@ impl Work {
 }
 
 /// `all`: lingering operations too.
-fn next(state: &mut State, journal: &Journal, all: bool) -> Option<Work> {
-    if mem::take(&mut state.roll) && !journal.is_empty() {
+pub(crate) fn next(state: &mut State, all: bool) -> Option<Work> {
+    if mem::take(&mut state.roll) {
         return Some(Work::Roll);
     }
     let takes = state.is_urgent() || all && state.has_staged();
@@ -169,7 +199,9 @@ fn write(shared: &Shared, journal: &mut Journal, group: &Group) -> io::Result<(W
         "each operation has its place"
     );
     let bytes = journal.position - position;
-    shared.counts.committed(begun.elapsed(), bytes);
+    let took = begun.elapsed();
+    shared.counts.committed(took, bytes);
+    shared.pace.committed(took);
     Ok((written, bytes))
 }
 
@@ -189,6 +221,7 @@ fn ship(shared: &Shared, journal: &mut Journal, group: Arc<Group>) {
     let written = write(shared, journal, &group);
     drop(group);
     let mut state = shared.lock();
+    state.lingers_until = Instant::now() + LINGER;
     if let Some(shipping) = &mut state.shipping {
         shipping.written(match &written {
             Ok((written, _)) => Ok((written.clone(), journal.next_frame - 1)),
@@ -204,8 +237,8 @@ fn ship(shared: &Shared, journal: &mut Journal, group: Arc<Group>) {
     }
 }
 
-/// Returns whether a caller waits for an outcome.
-fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
+/// Writes a group; its outcome is drained by whoever calls, or is signaled to.
+pub(crate) fn commit(shared: &Shared, journal: &mut Journal, group: Group) {
     let written = write(shared, journal, &group);
     if let Ok((_, bytes)) = &written {
         report(shared, journal, *bytes);
@@ -223,7 +256,12 @@ fn commit(shared: &Shared, journal: &mut Journal, group: Group) -> bool {
             state.failed(group, &why(journal, &error));
         }
     }
-    state.waiters > 0
+    state.lingers_until = Instant::now() + LINGER;
+    let is_awaited = state.waiters > 0;
+    drop(state);
+    if is_awaited {
+        shared.settled.notify_all();
+    }
 }
 
 /// Begins a new segment, and hands the full one to maintenance with a checkpoint of everything committed.

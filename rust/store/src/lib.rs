@@ -17,6 +17,7 @@ mod damage;
 mod decode;
 mod directory_lock;
 mod disk;
+mod drained;
 mod entries;
 mod error;
 mod evicted;
@@ -52,6 +53,7 @@ mod stepped;
 mod store;
 mod survey;
 mod synced;
+mod turn;
 mod varint;
 
 pub use apart::Job;
@@ -66,6 +68,7 @@ pub use bucket::{
 };
 pub use cleaner::{CleanOptions, Cleaned, Dirt};
 pub use damage::Damage;
+pub use drained::Drained;
 pub use error::{RecordFault, Refusal, RefusedRecords, StoreError};
 pub use evicted::{CacheOptions, EvictedFigures, EvictedRequests, Reply, Requests};
 pub use fault::{Fault, FaultPoint};
@@ -74,14 +77,14 @@ pub use format::FORMAT;
 pub use incoming::Incoming;
 pub use log::{LogConfig, Offsets};
 pub use memory::{MemoryDisk, Operation};
-pub use options::{Durability, Options};
+pub use options::{Durability, Options, OwnCommits};
 pub use producer::{Aborted, Active};
 pub use read::Want;
 pub use recover::Torn;
 pub use salvage::salvage;
 pub use sharecore_records::{LocalRecord, TimestampType};
 pub use slice::{Intact, Slice};
-pub use store::{Change, Drained, Outcome, Store};
+pub use store::{Change, Outcome, Store};
 pub use survey::{Findings, Kept, Lost, Problem, Progress, survey};
 
 /// Identifies a log within a store; never reused.

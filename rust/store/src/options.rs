@@ -1,5 +1,7 @@
 //! Options of a store.
 
+use std::time::Duration;
+
 use crate::bucket::BackupOptions;
 
 /// When a write is confirmed.
@@ -13,6 +15,25 @@ pub enum Durability {
     /// After the bucket has it ([`Options::bucket`]): survives the loss of the machine. The directory is a cache, which
     /// [`crate::prepare_home`] synchronizes with the bucket before it is opened.
     Bucket,
+}
+
+/// When a caller commits in its own turn ([`Store::begin_turn`](crate::Store::begin_turn)) instead of waking the committing
+/// thread. With `Bucket` it never does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnCommits {
+    /// Clients that the turn serves, at most; with `Fsync` at most one, since a thread can sync while others are served. 0: never.
+    pub clients_max: usize,
+    /// How long commits usually take, at most: meanwhile the caller serves nobody.
+    pub time_max: Duration,
+}
+
+impl Default for OwnCommits {
+    fn default() -> Self {
+        Self {
+            clients_max: 16,
+            time_max: Duration::from_micros(300),
+        }
+    }
 }
 
 /// Options of a store; all sizes in bytes.
@@ -33,6 +54,8 @@ pub struct Options {
     pub ahead_bytes: u64,
     /// The most threads of `Store::read_apart`.
     pub read_threads: usize,
+    /// When a caller commits in its own turn.
+    pub own_commits: OwnCommits,
     /// The copy in a bucket, if any.
     pub bucket: Option<BackupOptions>,
 }
@@ -47,6 +70,7 @@ impl Default for Options {
             producer_bytes: 512 << 20,
             ahead_bytes: 256 << 10,
             read_threads: 4,
+            own_commits: OwnCommits::default(),
             bucket: None,
         }
     }

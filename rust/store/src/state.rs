@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     path::PathBuf,
     sync::Arc,
+    time::Instant,
 };
 
 use crate::{
@@ -25,14 +26,16 @@ use crate::{
     store::{Change, Outcome},
 };
 
-/// What the committing thread is doing.
+/// Who commits, or will.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// Working; checks for staged operations before it waits.
+    /// The committing thread works; it checks for staged operations before it waits.
     Busy,
-    /// Waiting, and about to check by itself: lingering operations may wait with it.
+    /// A caller commits in its own turn (`Store::end_turn`); it checks for staged operations when it is done.
+    Caller,
+    /// The thread waits, and is about to check by itself: lingering operations may wait with it.
     Lingering,
-    /// Waiting until it is woken.
+    /// The thread waits until it is woken.
     Idle,
 }
 
@@ -66,6 +69,10 @@ pub(crate) struct State {
     /// The last operation that someone waits for.
     urgent: u64,
     pub(crate) writer: Writer,
+    /// Until when staged operations that nobody waits for may stay staged.
+    pub(crate) lingers_until: Instant,
+    /// Whether the end of a caller's turn decides who commits what is staged (`Store::begin_turn`).
+    pub(crate) held: bool,
     /// The number of callers waiting for an outcome.
     pub(crate) waiters: usize,
     /// Sequence number of the last staged operation, and of the last one with an outcome.
@@ -112,6 +119,8 @@ impl State {
             producer_room: ProducerRoom::new(producer_bytes),
             urgent: 0,
             writer: Writer::Busy,
+            lingers_until: Instant::now(),
+            held: false,
             waiters: 0,
             sequence: 0,
             settled: 0,

@@ -7,15 +7,22 @@ use crate::{
     error::StoreError,
     flush, maintain,
     options::Options,
+    state::Writer,
     store::{Shared, Store, hold},
 };
 
 impl Shared {
+    /// Whether a simulation commits, and no thread.
+    pub(crate) fn is_stepped(&self) -> bool {
+        self.stepped.load(Ordering::Relaxed)
+    }
+
     /// Commits once if no thread does; returns whether there was anything.
     pub(crate) fn step(&self) -> bool {
-        hold(&self.stepped)
-            .as_mut()
-            .is_some_and(|journal| flush::step(self, journal))
+        self.is_stepped()
+            && hold(&self.journal)
+                .as_mut()
+                .is_some_and(|journal| flush::step(self, journal))
     }
 
     /// Lets simulated time pass, if a simulation asked for it.
@@ -38,7 +45,9 @@ impl Store {
             ..options.clone()
         };
         let (store, journal) = Self::recover(dir, &options)?;
-        *hold(&store.shared.stepped) = Some(journal);
+        *hold(&store.shared.journal) = Some(journal);
+        store.shared.stepped.store(true, Ordering::Relaxed);
+        store.shared.lock().writer = Writer::Idle;
         Ok(store)
     }
 
@@ -55,7 +64,8 @@ impl Store {
 
     /// Seals or rewrites segments once, in a store without threads; returns whether there was anything.
     pub fn maintain(&self) -> bool {
-        hold(&self.shared.stepped).is_some()
+        self.shared.is_stepped()
+            && hold(&self.shared.journal).is_some()
             && maintain::step(&self.shared, &self.dir, self.segment_bytes)
     }
 
@@ -82,7 +92,7 @@ impl Store {
 
     /// Ends a store without threads as a killed process would: nothing more is written.
     pub fn abandon(&self) {
-        drop(hold(&self.shared.stepped).take());
+        drop(hold(&self.shared.journal).take());
         let mut state = self.shared.lock();
         self.shared.leaving.store(true, Ordering::Relaxed);
         state.closing = true;

@@ -16,7 +16,7 @@ use crate::{
     LogId,
     apart::Reads,
     bucket::{self, Backup, Worker, home},
-    damage::{Damage, Damages},
+    damage::Damages,
     directory_lock::DirectoryLock,
     error::{Refusal, StoreError},
     evicted::EvictedSegments,
@@ -26,13 +26,14 @@ use crate::{
     journal::Journal,
     log::{LogConfig, Offsets},
     maintain::{self, Work},
-    options::{Durability, Options},
+    options::{Durability, Options, OwnCommits},
     pending::Pending,
     producer::{Aborted, Active},
     recover,
     shipping::Shipping,
     signal::Signal,
     state::State,
+    turn::{self, Pace},
 };
 
 /// A change of the catalog or of the set of logs.
@@ -67,19 +68,6 @@ pub struct Outcome {
     pub error: Option<String>,
 }
 
-/// Events since the last call.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Drained {
-    /// In sequence order.
-    pub outcomes: Vec<Outcome>,
-    /// Logs whose high watermark, last stable offset or start moved.
-    pub moved: Vec<(LogId, Offsets)>,
-    /// Finished reads of `Store::read_apart`.
-    pub read: Vec<u64>,
-    /// Damaged batches found for the first time.
-    pub damaged: Vec<Damage>,
-}
-
 pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     pub(crate) work: Condvar,
@@ -93,8 +81,11 @@ pub(crate) struct Shared {
     pub(crate) leaving: AtomicBool,
     /// The copy in a bucket, if there is one.
     pub(crate) backup: Option<Arc<Backup>>,
-    /// The journal, if no thread owns it (`Store::open_stepped`).
-    pub(crate) stepped: Mutex<Option<Journal>>,
+    /// Whoever `State::writer` says writes to it; locked before the state. None once closed.
+    pub(crate) journal: Mutex<Option<Journal>>,
+    /// Whether no thread commits (`Store::open_stepped`).
+    pub(crate) stepped: AtomicBool,
+    pub(crate) pace: Pace,
     /// Lets simulated time pass while a store without threads waits for its bucket.
     pub(crate) pump: Mutex<Option<Pump>>,
 }
@@ -118,7 +109,9 @@ impl Shared {
             reads: Reads::new(read_threads),
             leaving: AtomicBool::new(false),
             backup,
-            stepped: Mutex::default(),
+            journal: Mutex::default(),
+            stepped: AtomicBool::new(false),
+            pace: Pace::new(),
             pump: Mutex::default(),
         })
     }
@@ -139,6 +132,12 @@ impl Shared {
             drop(state);
             let stepped = self.step() || self.pump();
             state = self.lock();
+            if state.held {
+                // the turn that would commit it waits here
+                state.held = false;
+                self.wake(state);
+                state = self.lock();
+            }
             if !stepped && !state.is_settled(sequence) && state.ended.is_none() {
                 state.waiters += 1;
                 state = self.settled.wait(state).expect("no panic under the lock");
@@ -160,6 +159,8 @@ pub struct Store {
     pub(crate) lock: Mutex<Option<DirectoryLock>>,
     pub(crate) dir: PathBuf,
     pub(crate) segment_bytes: u64,
+    /// See `begin_turn`.
+    pub(crate) own_commits: OwnCommits,
 }
 
 /// How often a read is retried if the directory changes meanwhile, and the delay.
@@ -191,6 +192,7 @@ impl Store {
             lock: Mutex::default(),
             dir: dir.into(),
             segment_bytes: 0,
+            own_commits: OwnCommits::default(),
         })
     }
 
@@ -206,7 +208,8 @@ impl Store {
                 .map_err(StoreError::io(dir))
         };
         let for_writer = Arc::clone(&shared);
-        *hold(&store.writer) = spawn("store", Box::new(move || flush::run(&for_writer, journal)))?;
+        *hold(&shared.journal) = Some(journal);
+        *hold(&store.writer) = spawn("store", Box::new(move || flush::run(&for_writer)))?;
         let evicting = shared.evicted().map(|_| Work::Evicted);
         for work in [Work::Local].into_iter().chain(evicting) {
             let (shared, dir, segment_bytes) = (
@@ -265,6 +268,7 @@ impl Store {
             lock: Mutex::new(Some(lock)),
             dir: dir.into(),
             segment_bytes: options.segment_bytes,
+            own_commits: turn::own_commits(options),
         };
         Ok((store, journal))
     }
@@ -296,7 +300,7 @@ impl Store {
             let _ = thread.join();
         }
         while self.shared.step() {}
-        if let Some(journal) = hold(&self.shared.stepped).take() {
+        if let Some(journal) = hold(&self.shared.journal).take() {
             journal.finish();
         }
         if let Some(backup) = &self.shared.backup {
@@ -317,30 +321,6 @@ impl Store {
     /// Injected failures, for tests.
     pub fn fault(&self) -> &Fault {
         &self.shared.fault
-    }
-
-    /// Returns what became durable or failed since the last call.
-    pub fn drain(&self) -> Drained {
-        self.shared.signal.lower();
-        let mut state = self.shared.lock();
-        let outcomes = std::mem::take(&mut state.outcomes);
-        let ids = std::mem::take(&mut state.moved);
-        debug_assert!(
-            outcomes.is_sorted_by(|a, b| a.sequence < b.sequence),
-            "writes end in order"
-        );
-        let moved = ids.into_iter().filter_map(|id| {
-            let log = state.logs.get_mut(&id)?;
-            debug_assert!(log.moved, "a log is listed once");
-            log.moved = false;
-            Some((id, log.offsets()))
-        });
-        Drained {
-            moved: moved.collect(),
-            read: self.shared.reads.take_ended(),
-            damaged: self.shared.damages.take_fresh(),
-            outcomes,
-        }
     }
 
     /// Waits until the operation has an outcome.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sharecore._core import StoreEvents
 from sharecore.broker.broker import Broker
 from sharecore.broker.cluster import NOBODY, Cluster, Leader
 from sharecore.broker.identity import identify_home
@@ -44,6 +45,7 @@ class LobbyBackend:
     feature_limits: Mapping[str, int] = MappingProxyType({})
     self_compacting = False
     has_successor = False
+    commits: StoreEvents | None = None
     catalog: Catalog
     configs: Configs
     topics: Topics

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sharecore._core import is_proven
+from sharecore._core import StoreEvents, is_proven
 from sharecore.broker.cluster import Cluster, SingleBroker
 from sharecore.broker.handlers import SERVED
 from sharecore.broker.identity import identify, identify_home, repeat
@@ -70,6 +70,7 @@ class StoreBackend:
     configs: Configs
     topics: Topics
     cluster: Cluster
+    commits: StoreEvents | None = None
 
     def __init__(
         self,
@@ -126,6 +127,7 @@ class StoreBackend:
         else:
             self.storage = self._open_storage(self._data_dir, options)
         self.storage.attach(asyncio.get_running_loop())
+        self.commits = self.storage.events
         if place is not None:
             url = bucket_url(place.url)
             self._copy = (
@@ -341,6 +343,7 @@ def _storage_options(config: BrokerConfig) -> StorageOptions:
         durability=config.sharecore_durability,
         staging_bytes=staging,
         producer_bytes=config.sharecore_producer_ids_bytes_max,
+        own_commit_clients=config.sharecore_loop_commit_clients_max,
     )
 
 
