@@ -28,8 +28,8 @@ __all__ = [
     "encode_records", "has_own_data",
     "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
     "observe_partitions", "plant_bug", "plant_mistake", "prepare_home", "probe_bucket", "reaches_s3",
-    "read_request_header", "restore_bucket", "settle", "skip_tagged_fields", "survey_store",
-    "use_one_heap", "whole_batches",
+    "read_request_header", "restore_bucket", "return_memory_soon", "settle", "skip_tagged_fields",
+    "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
 _Answer_co = TypeVar("_Answer_co", covariant=True)
@@ -52,6 +52,12 @@ def monotonic_ms() -> int:
 
 def now_ms() -> int:
     """Return milliseconds since the epoch."""
+
+def return_memory_soon() -> None:
+    """Return freed memory to the system after 0.2 s, unless `MIMALLOC_PURGE_DELAY` is set.
+
+    Call it before other threads are started.
+    """
 
 def use_one_heap() -> None:
     """Make all threads allocate from one heap, if the C library has several."""

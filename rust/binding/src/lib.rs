@@ -147,7 +147,7 @@ mod _core {
     #[pymodule_export]
     use crate::gathering::PyGather;
     #[pymodule_export]
-    use crate::heap::use_one_heap;
+    use crate::heap::{return_memory_soon, use_one_heap};
     #[pymodule_export]
     use crate::home_nodes::PyHomeNodes;
     #[pymodule_export]

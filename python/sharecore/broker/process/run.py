@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from sharecore._core import use_one_heap
+from sharecore._core import return_memory_soon, use_one_heap
 from sharecore.broker.backend import Backend
 from sharecore.broker.broker import Broker
 from sharecore.broker.process.heap import keep_heap_small
@@ -82,6 +82,7 @@ def run(
     """
     if "MALLOC_ARENA_MAX" not in os.environ:
         use_one_heap()
+    return_memory_soon()
     _raise_file_limit()
     # the data directory contains passwords, salted or as altered: only the owner may read it
     os.umask(0o077)
