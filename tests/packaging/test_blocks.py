@@ -33,7 +33,7 @@ RUN_BY = {
 NOT_RUN = {
     ("README.md", "console"): "the set-up itself: every run of the tests begins with it",
     ("docs/admin.md", "console"): "a filter of jq's, and the output of the program above it",
-    ("docs/architecture.md", "python"): "signatures; tests/unit/broker/test_walk.py compares them",
+    ("docs/internals.md", "python"): "signatures; tests/tidy/test_architecture.py compares them",
     ("docs/bucket.md", "json"): "rights on Amazon's S3, which is not tried here",
     ("docs/client.md", "text"): "a line of a log",
     (

@@ -39,7 +39,7 @@ class Configurable(Protocol):
 
 
 class Partition(Configurable, Protocol):
-    """Common interface of both engines; see docs/architecture.md."""
+    """Common interface of both engines; see docs/internals.md."""
 
     def acquire(
         self,
