@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 from uuid import UUID
 
 from sharecore._core import LogOffsets, Ticket
@@ -39,6 +39,20 @@ class Slice(NamedTuple):
 
     records: bytes
     batches: list[tuple[int, int]]
+
+
+class ReadSpec(TypedDict, total=False):
+    """Limits of a read, besides its bytes.
+
+    Attributes:
+        limit: exclusive end offset; the high watermark by default.
+        at_least_one: whether to return the first batch even if it is too large; True by default.
+        max_records: end with the batch that reaches this many offsets; unlimited by default.
+    """
+
+    limit: int | None
+    at_least_one: bool
+    max_records: int
 
 
 class ScannedBatch(NamedTuple):
@@ -176,37 +190,18 @@ class Log(LogOffsets, ABC):
         raise _not_here()
 
     @abstractmethod
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
-    ) -> Slice:
+    def read(self, offset: int, max_bytes: int, **spec: Unpack[ReadSpec]) -> Slice:
         """Read whole batches from the one at or after `offset`; wait for the disk.
 
         Args:
             max_bytes: approximate limit.
-            limit: exclusive end offset; the high watermark by default.
-            at_least_one: whether to return the first batch even if it is too large.
-            max_records: end with the batch that reaches this many offsets.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE, or KAFKA_STORAGE_ERROR if the disk cannot be read.
         """
 
     @abstractmethod
-    def read_cached(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
-    ) -> Slice | None:
+    def read_cached(self, offset: int, max_bytes: int, **spec: Unpack[ReadSpec]) -> Slice | None:
         """Read without waiting; None if the records are not in memory or the page cache, or are too many.
 
         An event loop calls this first, and `read_apart` after None.
@@ -219,10 +214,8 @@ class Log(LogOffsets, ABC):
         max_bytes: int,
         ended: Callable[[ReadApart], object],
         *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
         whole: bool = False,
+        **spec: Unpack[ReadSpec],
     ) -> int:
         """Read on another thread; return the expected bytes, or `max_bytes` if unknown.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sharecore.errors import KafkaError
-from sharecore.storage.log import ANY_RECORDS, ReadApart, Slice
+from sharecore.storage.log import ANY_RECORDS, ReadApart, ReadSpec, Slice
 
 if TYPE_CHECKING:
     from sharecore.storage.log import Log
@@ -77,15 +77,7 @@ class Reader:
         if not self._is_reading:
             self._offset, self._found, self._attempts = _NOWHERE, None, 0
 
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
-    ) -> Slice | None:
+    def read(self, offset: int, max_bytes: int, **spec: Unpack[ReadSpec]) -> Slice | None:
         """Read as `Log.read` does; None while a thread reads, and `ready` will be called.
 
         It may return only as much as the first request asked for.
@@ -97,16 +89,13 @@ class Reader:
                 self.forget()
             if isinstance(kept, KafkaError):
                 raise kept
-            return _first(kept, offset, max_bytes, limit, at_least_one, max_records)
-        found = log.read_cached(
-            offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
-        )
+            return _first(kept, offset, max_bytes, **spec)
+        found = log.read_cached(offset, max_bytes, **spec)
         if again and found is None:
             # the request may be larger than the thread's
-            max_bytes, max_records = min(max_bytes, self._max_bytes), min(max_records, self._max_records)
-            found = log.read_cached(
-                offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
-            )
+            max_bytes = min(max_bytes, self._max_bytes)
+            spec["max_records"] = min(spec.get("max_records", ANY_RECORDS), self._max_records)
+            found = log.read_cached(offset, max_bytes, **spec)
         if found is not None:
             if again:
                 self.forget()
@@ -114,16 +103,9 @@ class Reader:
         if not self._is_reading:
             self._attempts = self._attempts + 1 if again else 1
             self._is_reading, self._offset, self._found = True, offset, None
-            self._max_bytes, self._max_records = max_bytes, max_records
-            self.reading_bytes = log.read_apart(
-                offset,
-                max_bytes,
-                self._ended,
-                limit=limit,
-                at_least_one=at_least_one,
-                max_records=max_records,
-                whole=self._attempts > _ATTEMPTS_MAX,
-            )
+            self._max_bytes, self._max_records = max_bytes, spec.get("max_records", ANY_RECORDS)
+            whole = self._attempts > _ATTEMPTS_MAX
+            self.reading_bytes = log.read_apart(offset, max_bytes, self._ended, whole=whole, **spec)
         return None
 
     def _ended(self, found: ReadApart) -> None:
@@ -132,7 +114,12 @@ class Reader:
 
 
 def _first(
-    found: Slice, offset: int, max_bytes: int, limit: int | None, at_least_one: bool, max_records: int
+    found: Slice,
+    offset: int,
+    max_bytes: int,
+    limit: int | None = None,
+    at_least_one: bool = True,
+    max_records: int = ANY_RECORDS,
 ) -> Slice:
     """Return the requested part of the records found."""
     size = count = 0

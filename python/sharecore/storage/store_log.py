@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 from uuid import UUID
 
 from sharecore._core import StoredLog, Ticket
 from sharecore.errors import KafkaError
 from sharecore.storage.disk_reads import DiskReads
 from sharecore.storage.log import (
-    ANY_RECORDS,
     ActiveProducer,
     Appended,
     DamagedLog,
@@ -20,6 +19,7 @@ from sharecore.storage.log import (
     LocalRecord,
     Log,
     ReadApart,
+    ReadSpec,
     ScannedBatch,
     Slice,
 )
@@ -90,27 +90,11 @@ class StoreLog(Log):
             self.end_offset = last + 1
         return Appended(base, last, append_time_ms, start, self._ticket(sequence))
 
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
-    ) -> Slice:
-        return Slice(*self._store.read(self.log_id, offset, max_bytes, limit, at_least_one, max_records))
+    def read(self, offset: int, max_bytes: int, **spec: Unpack[ReadSpec]) -> Slice:
+        return Slice(*self._store.read(self.log_id, offset, max_bytes, **spec))
 
-    def read_cached(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
-    ) -> Slice | None:
-        found = self._store.read_cached(self.log_id, offset, max_bytes, limit, at_least_one, max_records)
+    def read_cached(self, offset: int, max_bytes: int, **spec: Unpack[ReadSpec]) -> Slice | None:
+        found = self._store.read_cached(self.log_id, offset, max_bytes, **spec)
         return None if found is None else Slice(*found)
 
     def read_apart(
@@ -119,14 +103,10 @@ class StoreLog(Log):
         max_bytes: int,
         ended: Callable[[ReadApart], object],
         *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
         whole: bool = False,
+        **spec: Unpack[ReadSpec],
     ) -> int:
-        number, reading = self._store.read_apart(
-            self.log_id, offset, max_bytes, limit, at_least_one, max_records, whole
-        )
+        number, reading = self._store.read_apart(self.log_id, offset, max_bytes, whole=whole, **spec)
         self._disk.begun(number, reading, ended)
         return max_bytes if reading is None else reading.size
 

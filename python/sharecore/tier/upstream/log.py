@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Unpack
 from uuid import UUID
 
 from sharecore.errors import ErrorCode, KafkaError
 from sharecore.storage import Appended, Found, Log, Slice, Ticket
-from sharecore.storage.log import ANY_RECORDS, ReadApart
+from sharecore.storage.log import ReadApart, ReadSpec
 from sharecore.tier.upstream.sources import Sources, Subscription, passing
 from sharecore.tier.upstream.window import Window
 from sharecore.upstream import Fetched, ListedOffset, Trouble, Truncated
@@ -203,41 +204,19 @@ class UpstreamLog(Log):
 
     # reading
 
-    def read_cached(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
-    ) -> Slice | None:
+    def read_cached(self, offset: int, max_bytes: int, **spec: Unpack[ReadSpec]) -> Slice | None:
         self._check(offset)
-        found = self._window.read(
-            offset,
-            max_bytes,
-            limit=self.high_watermark if limit is None else limit,
-            at_least_one=at_least_one,
-            max_records=max_records,
-        )
+        if spec.get("limit") is None:
+            spec["limit"] = self.high_watermark
+        found = self._window.read(offset, max_bytes, **spec)
         if found is not None and found.batches:
             self._read_to, self._streamed = found.batches[-1][1] + 1, True
             self._allow()
         return found
 
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
-    ) -> Slice:
+    def read(self, offset: int, max_bytes: int, **spec: Unpack[ReadSpec]) -> Slice:
         """Read as `read_cached` does; missing records are fetched, and listeners are notified."""
-        found = self.read_cached(
-            offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
-        )
+        found = self.read_cached(offset, max_bytes, **spec)
         if found is None:
             self.read_apart(offset, max_bytes, lambda _: self.notify())
             return Slice(b"", [])
@@ -249,19 +228,15 @@ class UpstreamLog(Log):
         max_bytes: int,
         ended: Callable[[ReadApart], object],
         *,
-        limit: int | None = None,
-        at_least_one: bool = True,
-        max_records: int = ANY_RECORDS,
         whole: bool = False,
+        **spec: Unpack[ReadSpec],
     ) -> int:
         """Fill the window from `offset` on."""
 
         def end(found: ReadApart) -> None:
             if whole and found is None:
                 try:
-                    found = self.read_cached(
-                        offset, max_bytes, limit=limit, at_least_one=at_least_one, max_records=max_records
-                    )
+                    found = self.read_cached(offset, max_bytes, **spec)
                 except KafkaError as error:
                     found = error
                 # the window did not keep the records, or they could not be fetched: the client asks again

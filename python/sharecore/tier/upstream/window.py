@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from sharecore.storage import Slice
+from sharecore.storage.log import ANY_RECORDS, ReadSpec
 from sharecore.tier.upstream.batches import measure_batches, producer_at
 from sharecore.upstream import Fetched
 
@@ -147,11 +148,9 @@ class Window:
             offset = chunk.end
         return size
 
-    def read(
-        self, offset: int, max_bytes: int, *, limit: int, at_least_one: bool, max_records: int
-    ) -> Slice | None:
-        """Read as `Log.read` does; None if the batch at or after `offset` is not cached."""
-        parts, kept = self._select(offset, max_bytes, limit, at_least_one, max_records)
+    def read(self, offset: int, max_bytes: int, **spec: Unpack[ReadSpec]) -> Slice | None:
+        """Read as `Log.read` does, up to a `limit`; None if the batch at or after `offset` is not cached."""
+        parts, kept = self._select(offset, max_bytes, **spec)
         if not parts:
             return Slice(b"", []) if kept else None
         for part in parts:
@@ -161,13 +160,19 @@ class Window:
 
     def readable_bytes(self, offset: int, max_bytes: int, *, limit: int) -> int | None:
         """Return how many bytes `read` would return; None if the cache ends before that is known."""
-        parts, kept = self._select(offset, max_bytes, limit, True, (1 << 63) - 1 - offset)
+        parts, kept = self._select(offset, max_bytes, limit)
         return sum(part.end - part.begin for part in parts) if kept else None
 
     def _select(
-        self, offset: int, max_bytes: int, limit: int, at_least_one: bool, max_records: int
+        self,
+        offset: int,
+        max_bytes: int,
+        limit: int | None = None,
+        at_least_one: bool = True,
+        max_records: int = ANY_RECORDS,
     ) -> tuple[list[_Part], bool]:
         """Return the batches to read, and whether they are complete."""
+        assert limit is not None
         parts: list[_Part] = []
         size, last_wanted = 0, offset + max_records - 1
         while offset < limit:
