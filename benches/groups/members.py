@@ -145,7 +145,7 @@ class Rounds:
     async def run(self, seconds: float) -> None:
         """Speaks for so long."""
         members = [member for group in self._groups for member in group.members]
-        # neighbours in time are of different groups, as they would be
+        # neighbors in time are of different groups, as they would be
         members.sort(key=lambda member: member.name)
         began = time.perf_counter()
         waiting: set[asyncio.Task[None]] = set()

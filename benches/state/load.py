@@ -48,7 +48,7 @@ def settle(broker: Broker, name: str, partitions: int, records: int, *, in_turn:
 
     Args:
         name: of topic and group.
-        in_turn: accept and reject in turn, so that no two neighbours are settled alike; else accept all.
+        in_turn: accept and reject in turn, so that no two neighbors are settled alike; else accept all.
         sync: wait for the durable answer after every poll; else let acknowledgements go with the next fetch.
 
     Raises:

@@ -1,6 +1,6 @@
 """Where Apache Kafka 4.4.0 differs from the engines on purpose: docs/decisions/differences-from-apache.md.
 
-Each difference is recognised at the one operation where it shows, by what led to it and by what Apache
+Each difference is recognized at the one operation where it shows, by what led to it and by what Apache
 answered. After some of them the two states have parted, and the rest of the trace says nothing about Apache.
 """
 

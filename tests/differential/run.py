@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.differential.compare import Count, Difference, against_apache, against_rust, operations
 from tests.differential.generate import Generator
-from tests.differential.minimise import minimise
+from tests.differential.minimize import minimize
 from tests.differential.oracle import Oracle, OracleError
 from tests.differential.profiles import PROFILES
 from tests.differential.step import Operation, Step, replay
@@ -48,7 +48,7 @@ class Run:
         if difference is None or differs is None:
             return None
         self.differences += 1
-        short = minimise(operations(steps)[: difference.index + 1], differs, apache=not ours_only)
+        short = minimize(operations(steps)[: difference.index + 1], differs, apache=not ours_only)
         shown, _ = self._compare(replay(short), oracle, Count())
         return self._report(profile, seed, short, shown or difference)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.differential import compare
-from tests.differential.minimise import fair, minimise
+from tests.differential.minimize import fair, minimize
 from tests.differential.run import Run
 from tests.differential.step import Operation, replay
 
@@ -42,7 +42,7 @@ def test_a_planted_bug_is_found_and_shown_in_short(tmp_path: Path, monkeypatch: 
     assert len(files[0].read_text().splitlines()) <= 6
 
 
-def test_minimising_keeps_what_is_needed_and_fair() -> None:
+def test_minimizing_keeps_what_is_needed_and_fair() -> None:
     trace: list[Operation] = [
         {"op": "init", "max_delivery_count": 1},
         {"op": "advance", "ms": 1},
@@ -51,7 +51,7 @@ def test_minimising_keeps_what_is_needed_and_fair() -> None:
         {"op": "release", "member": "m"},
         {"op": "advance", "ms": 1},
     ]
-    short = minimise(trace, _differs(Engine("rust", ForgetsTheLimit, combine)))
+    short = minimize(trace, _differs(Engine("rust", ForgetsTheLimit, combine)))
     assert [operation["op"] for operation in short] == ["init", "acquire", "release"]
 
 

@@ -16,7 +16,7 @@ CASES = 1500
 
 
 def _batches(random: Random, most: int) -> list[StateBatch]:
-    """Batches in order, as a persister keeps them: neighbours may touch, none overlap."""
+    """Batches in order, as a persister keeps them: neighbors may touch, none overlap."""
     offset = random.randint(0, 30)
     batches = []
     for _ in range(random.randint(0, most)):

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.differential.compare import against_rust
-from tests.differential.minimise import minimise
+from tests.differential.minimize import minimize
 from tests.differential.step import Operation, replay
 
 from sharecore.reference import Partition as ReferencePartition
@@ -223,7 +223,7 @@ def _differs(trace: list[Operation]) -> bool:
 
 
 def _told(trace: list[Operation]) -> str:
-    short = minimise(trace, _differs, apache=False)
+    short = minimize(trace, _differs, apache=False)
     return "\n".join(
         [
             "the engines part at the last line of this trace:",

@@ -13,7 +13,7 @@ DIRECTORY = Path(__file__).parents[2] / "docs/pictures"
 
 ACCEPT, RELEASE, REJECT = b"\x01", b"\x02", b"\x03"
 STATES = {0: "available", 1: "acquired", 2: "acknowledged", 4: "archived"}
-COLOURS = {
+COLORS = {
     "beyond": "#e8ebef",
     "available": "#9cc7f0",
     "acquired": "#f2b84b",
@@ -132,7 +132,7 @@ def draw(rows: list[Row]) -> str:
         for offset, (state, count) in enumerate(row.cells):
             left = _LEFT + offset * _CELL
             parts.append(
-                f'<rect x="{left}" y="{top}" width="{_CELL - 3}" height="26" rx="4" fill="{COLOURS[state]}" '
+                f'<rect x="{left}" y="{top}" width="{_CELL - 3}" height="26" rx="4" fill="{COLORS[state]}" '
                 f'stroke="#b8c0ca"><title>offset {offset}: {state}, delivery count {count}</title></rect>'
             )
             told = f"{offset}·{count}" if count else f"{offset}"
@@ -142,9 +142,9 @@ def draw(rows: list[Row]) -> str:
         left = _LEFT + row.start * _CELL
         parts.append(f'<path d="M{left} {top + 30} l5 7 h-10 z" fill="#20262e"/>')
     left, top = _LEFT, height - 28
-    for state, colour in COLOURS.items():
+    for state, color in COLORS.items():
         parts.append(
-            f'<rect x="{left}" y="{top}" width="14" height="14" rx="3" fill="{colour}" stroke="#b8c0ca"/>'
+            f'<rect x="{left}" y="{top}" width="14" height="14" rx="3" fill="{color}" stroke="#b8c0ca"/>'
         )
         parts.append(f'<text x="{left + 19}" y="{top + 12}">{state}</text>')
         left += 34 + 7 * len(state)

@@ -226,7 +226,7 @@ def _dropped_first(self: SharePartitions, group_id: str, topics: Any = None) -> 
     return lambda: None
 
 
-def _neighbours(self: Leasing, log: Any, *others: Any) -> None:
+def _neighbors(self: Leasing, log: Any, *others: Any) -> None:
     """Share fetches of one partition read another."""
     _leases_of(self, log, *others)
     if log.topic == "first" and log.index == 0:
@@ -311,7 +311,7 @@ CANARIES: dict[str, Canary] = {
     "memory that is not given back": Canary(_instead(Connection, "connection_lost", _kept)),
     "connections that are remembered": Canary(_instead(Server, "forget", _nothing)),
     "lags that count what is settled": Canary(_instead(CoordinatorPersister, "summary", _whole_lag)),
-    "records of a neighbour": Canary(_instead(Leasing, "__init__", _neighbours)),
+    "records of a neighbor": Canary(_instead(Leasing, "__init__", _neighbors)),
     "state that is begun anew behind its leader": Canary(
         _instead(topic_state, "_is_state", lambda found: False), SALVAGES
     ),

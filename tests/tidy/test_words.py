@@ -1,4 +1,4 @@
-"""Words that Kafka does not use are no names here: one concept, one name, and that is the field's."""
+"""One concept has one name, and that is the field's, in American spelling."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 from tests.tidy.tree import line_of, text, tracked
 
 INSTEAD = {
+    "behaviours?": "behavior",
     "catalogues?": "catalog",
+    "colours?": "color",
     "desk": "forwarder",
     "grounds?": "backend",
     "hear(s|d)?": "get, receive",
     "heirs?": "successor",
     "house": "broker, package",
+    "neighbours?": "neighbor",
     "parcels?": "batch",
     "purses?": "budget",
     "seats?": "assignment",

@@ -8,14 +8,14 @@ from html import escape
 
 Points = Sequence[tuple[float, float]]
 
-COLOURS = ("#2f6fab", "#c4572e", "#3c8d5a", "#8a5ba6", "#b08a1e", "#4a9fb5", "#a34a6b", "#6b6b6b")
-SERIES_MAX = len(COLOURS)
+COLORS = ("#2f6fab", "#c4572e", "#3c8d5a", "#8a5ba6", "#b08a1e", "#4a9fb5", "#a34a6b", "#6b6b6b")
+SERIES_MAX = len(COLORS)
 _WIDTH, _HEIGHT = 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 30, 40
 
 
 def line_chart(title: str, series: Mapping[str, Points], *, x: str, y: str) -> str:
-    """Lines over the same axes, as many as there are colours; `x` and `y` name the axes."""
+    """Lines over the same axes, as many as there are colors; `x` and `y` name the axes."""
     shown = dict(list(series.items())[:SERIES_MAX])
     points = [point for some in shown.values() for point in some]
     if not points:
@@ -26,12 +26,12 @@ def line_chart(title: str, series: Mapping[str, Points], *, x: str, y: str) -> s
         max(max(point[1] for point in points), 0.0),
     )
     parts = frame.axes(title, x, y)
-    for colour, some in zip(COLOURS, shown.values(), strict=False):
+    for color, some in zip(COLORS, shown.values(), strict=False):
         path = " ".join(f"{frame.x(at):.1f},{frame.y(value):.1f}" for at, value in some)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.8"/>')
         if len(some) <= 40:
             parts += [
-                f'<circle cx="{frame.x(at):.1f}" cy="{frame.y(value):.1f}" r="2.6" fill="{colour}">'
+                f'<circle cx="{frame.x(at):.1f}" cy="{frame.y(value):.1f}" r="2.6" fill="{color}">'
                 f"<title>{escape(f'{number(at)}: {number(value)}')}</title></circle>"
                 for at, value in some
             ]
@@ -49,7 +49,7 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], *, y: str) -> str:
         left, top = frame.x(place + 0.5) - width / 2, frame.y(value)
         parts.append(
             f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{frame.y(0) - top:.1f}" '
-            f'fill="{COLOURS[0]}"><title>{escape(f"{name}: {number(value)}")}</title></rect>'
+            f'fill="{COLORS[0]}"><title>{escape(f"{name}: {number(value)}")}</title></rect>'
         )
         if len(bars) <= 16:
             parts.append(
@@ -121,8 +121,8 @@ def _legend(names: Sequence[str], left_out: int) -> str:
     if len(names) == 1 and not names[0]:
         return ""
     entries = [
-        f'<span><i style="background:{colour}"></i>{escape(name)}</span>'
-        for colour, name in zip(COLOURS, names, strict=False)
+        f'<span><i style="background:{color}"></i>{escape(name)}</span>'
+        for color, name in zip(COLORS, names, strict=False)
     ]
     if left_out:
         entries.append(f"<span>and {left_out} more in the table</span>")

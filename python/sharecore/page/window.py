@@ -14,7 +14,7 @@ RUNS_MAX = 1000
 
 
 class Run(NamedTuple):
-    """Neighbouring offsets that are equal in every respect.
+    """Neighboring offsets that are equal in every respect.
 
     Args:
         state: a delivery state's number.

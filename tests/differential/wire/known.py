@@ -417,7 +417,7 @@ def _each(answer: Any, field: str) -> list[Any]:
     return [found for value in answer for found in _each(value, field)] if isinstance(answer, list) else []
 
 
-def _equal_neighbours(exchange: Exchange, difference: Difference) -> bool:
+def _equal_neighbors(exchange: Exchange, difference: Difference) -> bool:
     """Apache Kafka may leave equal state batches that touch apart, where it took away one between."""
     return (
         exchange.ask.api == "READ_SHARE_GROUP_STATE"
@@ -427,7 +427,7 @@ def _equal_neighbours(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _joined(answer: dict[str, Any]) -> dict[tuple[Any, int], list[dict[str, Any]]]:
-    """The state batches of each partition, in whatever order they are told, equal neighbours joined."""
+    """The state batches of each partition, in whatever order they are told, equal neighbors joined."""
     found = {}
     for topic in answer["results"]:
         for part in topic["partitions"]:
@@ -481,7 +481,7 @@ _KNOWN: Known = {
     "no name": _stumbles("DESCRIBE_TOPIC_PARTITIONS"),
     "no member": _stumbles("OFFSET_FETCH"),
     "newest record is deleted": _deleted,
-    "equal neighbours": _equal_neighbours,
+    "equal neighbors": _equal_neighbors,
     "no batch at all": _no_batch,
     "no such isolation": _no_such_isolation,
 }

@@ -14,7 +14,7 @@ from random import Random
 
 from tests.differential.wire.families import FAMILIES
 from tests.differential.wire.known_through import KNOWN
-from tests.differential.wire.minimise import minimise
+from tests.differential.wire.minimize import minimize
 from tests.differential.wire.names import NODE_ID
 from tests.differential.wire.player import Played, Player
 from tests.differential.wire.script import Stage, Step, to_line
@@ -124,7 +124,7 @@ class Run:
             again = self._player.replay(steps)
             return bool(again.differences) and str(again.differences[0]) == str(played.differences[0])
 
-        short = minimise(played.steps, differs, seconds_max=self._shrink_seconds)
+        short = minimize(played.steps, differs, seconds_max=self._shrink_seconds)
         shown = self._player.replay(short)
         file = self._out / f"{name}-{seed}-{len(self.kinds)}.jsonl"
         file.write_text(

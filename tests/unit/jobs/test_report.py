@@ -65,7 +65,7 @@ def test_a_line_for_each_series() -> None:
     assert "&lt;a&gt;" in chart
 
 
-def test_more_series_than_colours() -> None:
+def test_more_series_than_colors() -> None:
     chart = line_chart("T", {str(at): [(0, 1)] for at in range(SERIES_MAX + 3)}, x="", y="")
     assert len(svg(chart).findall("polyline")) == SERIES_MAX
     assert "and 3 more" in chart

@@ -182,7 +182,7 @@ function pages(look, link) {
 }
 
 function legend() {
-  return h("ul", { class: "legend", "aria-label": "Colours" }, STATES.map((each) =>
+  return h("ul", { class: "legend", "aria-label": "Colors" }, STATES.map((each) =>
     h("li", {}, h("span", { class: `swatch ${each.name}`, "aria-hidden": "true" }), h("strong", {}, each.name), ` ${each.said}`)),
   h("li", {}, h("span", { class: "swatch shades", "aria-hidden": "true" }), h("strong", {}, "stronger"), " delivered more often, up to the limit"));
 }

@@ -1,4 +1,4 @@
-// The delivery states: numbers, names, colours.
+// The delivery states: numbers, names, colors.
 
 export const STATES = [
   { id: -1, name: "new", said: "not delivered yet, or no state was persisted" },
@@ -20,8 +20,8 @@ export function strength(deliveries, limit) {
   return 0.5 + 0.5 * Math.min(1, Math.max(0, deliveries - 1) / reach);
 }
 
-/** The colours of the theme in force. */
-export function colours() {
+/** The colors of the theme in force. */
+export function colors() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
   return {

@@ -1,7 +1,7 @@
 // The in-flight window of a share partition as a strip, with a cursor for mouse and keys.
 
 import { h, number } from "./dom.js";
-import { colours, stateOf, strength } from "./states.js";
+import { colors, stateOf, strength } from "./states.js";
 
 const TAIL = 0.12; // of the width, for what lies behind the window
 const HEIGHT = 34;
@@ -65,7 +65,7 @@ export class Strip {
     canvas.height = Math.round(HEIGHT * ratio);
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    const theme = colours();
+    const theme = colors();
     pen.fillStyle = theme.base;
     pen.fillRect(0, 0, wide, HEIGHT);
     for (const part of this.parts) {
@@ -135,12 +135,12 @@ export class Strip {
   }
 }
 
-function hatch(pen, from, width, colour) {
+function hatch(pen, from, width, color) {
   pen.save();
   pen.beginPath();
   pen.rect(from, 0, width, HEIGHT);
   pen.clip();
-  pen.strokeStyle = colour;
+  pen.strokeStyle = color;
   pen.globalAlpha = 0.25;
   for (let x = from - HEIGHT; x < from + width; x += 7) {
     pen.beginPath();

@@ -19,7 +19,7 @@ const _: () = {
     assert!(size_of::<Run>() == 24, "what a run in flight costs");
 };
 
-/// Neighbouring runs.
+/// Neighboring runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leaf {
     pub(super) runs: Vec<Run>,

@@ -12,7 +12,7 @@ from sharecore.trace.engines import engine
 from sharecore.trace.operation import TraceError
 
 
-def minimise(
+def minimize(
     trace: Sequence[Operation], differs: Callable[[list[Operation]], bool], *, apache: bool = True
 ) -> list[Operation]:
     """Leave out operations, ever smaller chunks of them, as long as the trace is a fair one and `differs`.

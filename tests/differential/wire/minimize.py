@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tests.differential.wire.script import Step
 
 
-def minimise(
+def minimize(
     steps: Sequence[Step], differs: Callable[[list[Step]], bool], *, seconds_max: float = 60
 ) -> list[Step]:
     """Leaves out steps, ever smaller chunks of them, as long as `differs`; the last one stays.
