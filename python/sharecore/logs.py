@@ -1,6 +1,4 @@
-"""What a stranger cannot do to the log: names are cut, lines of a kind are limited and counted, and a thread
-writes them.
-"""
+"""Protection of the log from clients: cut names, limited and counted lines, and a writing thread."""
 
 from __future__ import annotations
 

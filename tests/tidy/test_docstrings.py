@@ -1,14 +1,16 @@
-"""Docstrings begin with an imperative, "Return the topic", and no more public names lack one than today."""
+"""Docstrings begin with a short imperative, "Return the topic"; no more names lack one than today."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.tidy.tree import ROOT
+from tests.tidy.tree import PACKAGE, ROOT, nodes
 
+FIRST_LINE_MAX = 100
 MISSING = {
     "adapters": 2,
     "admin": 2,
@@ -53,6 +55,21 @@ def found(rules: str) -> list[str]:
 
 def test_every_docstring_begins_with_an_imperative() -> None:
     assert found("D401") == []
+
+
+def test_every_first_line_is_short() -> None:
+    described = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    long = [
+        f"{path.relative_to(ROOT)}: {text}"
+        for path in PACKAGE.rglob("*.py")
+        for node in nodes(path)
+        if isinstance(node, described) and len(text := _first_line(node)) > FIRST_LINE_MAX
+    ]
+    assert long == []
+
+
+def _first_line(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    return (ast.get_docstring(node) or "").partition("\n")[0]
 
 
 def test_missing_docstrings_only_go_down() -> None:

@@ -38,7 +38,7 @@ _LOOK_SECONDS = 0.02
 
 
 class Held:
-    """One delivery of a job. Its lock is renewed until one of the methods is called; later calls do nothing.
+    """One delivery of a job, whose lock is renewed until a method is called; later calls do nothing.
 
     Attributes:
         record: the job.
@@ -80,7 +80,7 @@ class Held:
 
 
 class Inbox:
-    """A member of a share group that acknowledges its jobs individually, in any order, from one event loop.
+    """A member of a share group that acknowledges jobs individually and in any order, from one event loop.
 
     Args:
         config: settings of the share consumer, with `group.id`.

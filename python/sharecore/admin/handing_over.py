@@ -1,4 +1,4 @@
-"""Moves a share group from one cluster to another that has the same topics: a tier and its upstream cluster.
+"""Move a share group between two clusters with the same topics: a tier and its upstream cluster.
 
 The state is copied before the group is deleted at its source. If the move is interrupted, one side has all of
 the state, and the same call finishes it. Acknowledged records are redelivered only if members joined
@@ -343,7 +343,7 @@ class _Handover:
 
 
 def _without_letters(state: PartitionState) -> PartitionState:
-    """Return state for a cluster without dead letters: records that wait for their dead letter are available.
+    """Return state for a cluster without dead letters: archiving records are available.
 
     It joins equal neighbors, as a share coordinator does.
     """

@@ -1,4 +1,4 @@
-"""Parts of a broker that are loaded only if its settings ask for them: a start without them does not pay."""
+"""Parts of a broker that are loaded only if its settings need them."""
 
 from __future__ import annotations
 

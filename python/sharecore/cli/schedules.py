@@ -42,8 +42,8 @@ def run(
     setting: Settings = None,
     command_config: SettingsFile = None,
 ) -> None:
-    """Run a scheduler, which reads schedules from a topic and writes each record to its target topic when it
-    is due.
+    """Run a scheduler, which reads schedules from a topic and writes each record to its target topic when
+    it is due.
 
     Several schedulers share the partitions of the topic. Each occurrence is written exactly once for
     consumers with isolation.level=read_committed.
@@ -112,7 +112,8 @@ def add(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Add a schedule: a record that a scheduler (`sharecore schedules run`) writes to a topic when it is due.
+    """Add a schedule: a record that a scheduler (`sharecore schedules run`) writes to a topic when it is
+    due.
 
     \b
     sharecore schedules add reminder-7 'pay invoice 7' --to mail --delay 3d

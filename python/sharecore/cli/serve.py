@@ -262,8 +262,7 @@ def gather(
     *,
     environment: Mapping[str, str],
 ) -> dict[str, str]:
-    """One set of properties of the file, the environment, the options and the single settings, each over the
-    one before.
+    """Merge properties of the file, the environment, the options and single settings, in this order.
 
     Raises:
         ConfigError: the file cannot be read, a setting has no `=`, or a variable or `--set` names no setting.
@@ -293,7 +292,7 @@ def gather(
 
 
 def read_config(properties: dict[str, str]) -> BrokerConfig:
-    """Return the typed configuration; log a line for each unknown name and each reason for having no effect.
+    """Return the typed configuration; log each unknown name, and each setting without effect.
 
     Raises:
         ConfigError: an invalid value, or a misspelled name.

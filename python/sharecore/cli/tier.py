@@ -178,9 +178,9 @@ def drain(
     config: Config = None,
     settings: Assignments = None,
 ) -> None:
-    """Move all slots of a node to the others, one by one as members acknowledge their records. The node stays
-    in the tier and answers clients, but gets no slots until --undo, even after a restart. (On SIGTERM a node
-    drains itself before it exits.)
+    """Move all slots of a node to the others, one by one as members acknowledge their records. The node
+    stays in the tier and answers clients, but gets no slots until --undo, even after a restart. (On
+    SIGTERM a node drains itself before it exits.)
 
     \b
     sharecore tier drain 2 --upstream kafka-1:9092
@@ -305,8 +305,8 @@ def adopt(
     settings: Assignments = None,
     timeout: Timeout = None,
 ) -> None:
-    """Move a share group from the upstream cluster (Apache Kafka 4.2 and newer) to the tier: start offsets,
-    record states and delivery counts, and the group's settings. Then delete it upstream.
+    """Move a share group from the upstream cluster (Apache Kafka 4.2 and newer) to the tier: start
+    offsets, record states and delivery counts, and the group's settings. Then delete it upstream.
 
     \b
     sharecore tier adopt workers --upstream kafka-1:9092
@@ -332,8 +332,8 @@ def return_(
     settings: Assignments = None,
     timeout: Timeout = None,
 ) -> None:
-    """Move a share group from the tier to the upstream cluster (Apache Kafka 4.2 and newer), the reverse of
-    `adopt`. Then delete it at the tier.
+    """Move a share group from the tier to the upstream cluster (Apache Kafka 4.2 and newer), the reverse
+    of `adopt`. Then delete it at the tier.
 
     \b
     sharecore tier return workers --upstream kafka-1:9092

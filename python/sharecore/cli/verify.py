@@ -1,4 +1,4 @@
-"""`sharecore verify`: proof that a cluster keeps its promises, or the lines that show that it does not."""
+"""`sharecore verify`: check that a cluster keeps its guarantees, and show the calls that break one."""
 
 from __future__ import annotations
 

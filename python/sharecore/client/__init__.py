@@ -1,4 +1,4 @@
-"""A share consumer (KIP-932), workers and a producer, for sharecore and for Apache Kafka 4.2 and newer."""
+"""A share consumer (KIP-932), workers and a producer, for sharecore and Apache Kafka 4.2 and newer."""
 
 from __future__ import annotations
 

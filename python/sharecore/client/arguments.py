@@ -33,7 +33,7 @@ def check_loop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def check_process(pid: int) -> None:
-    """Raise RuntimeError in a forked child, which has none of the threads of a client made before the fork.
+    """Raise RuntimeError in a forked child, which lacks the threads of a client made before the fork.
 
     Args:
         pid: the process that created the client.

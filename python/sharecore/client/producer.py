@@ -38,7 +38,7 @@ _Waiting = tuple[Ready, "asyncio.Future[Sent]"]
 
 
 class Producer:
-    """Sends records to a cluster, with librdkafka: exactly once, in order, confirmed by all in-sync replicas.
+    """Send records with librdkafka: exactly once, in order, confirmed by all in-sync replicas.
 
     Keys map to the same partitions as in Java's producer. Strings are sent as UTF-8, pydantic models and JSON
     values as JSON, unless a serializer is set.

@@ -1,4 +1,4 @@
-"""Settings of groups that commit offsets and of transactions, with the defaults and limits of Kafka 4.4.0."""
+"""Settings of transactions and of groups that commit offsets, with Kafka 4.4.0's defaults and limits."""
 
 from __future__ import annotations
 

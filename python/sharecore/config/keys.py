@@ -245,9 +245,7 @@ def _without_credentials(text: str) -> str:
 
 
 def setting(kind: Kind, default: Declared, doc: str, *, name: str = "", **limits: Unpack[Limits]) -> Declared:
-    """Return a dataclass field that is a configuration key; its name with dots is Kafka's, unless `name` says
-    otherwise.
-    """
+    """Return a dataclass field that declares a key, by default named as the field with dots."""
     metadata = {"kind": kind, "doc": doc, "name": name, **limits}
     return field(default=default, metadata={"setting": metadata})
 
@@ -258,9 +256,7 @@ def changed(settings: Settings, values: Mapping[str, Value]) -> Settings:
 
 
 def keys_of(settings: type[DataclassInstance]) -> dict[str, tuple[str, ConfigKey]]:
-    """Return the keys that a dataclass of `setting` fields declares: Kafka's name to the field's name and the
-    key.
-    """
+    """Return the keys of a dataclass of `setting` fields: Kafka's name to the field's name and the key."""
     found = {}
     for declared in fields(settings):
         arguments = dict(declared.metadata.get("setting", {}))

@@ -1,6 +1,4 @@
-"""Settings of share groups and of the share coordinator (KIP-932), with the defaults and limits of Kafka
-4.4.0.
-"""
+"""Settings of share groups and the share coordinator (KIP-932), as in Kafka 4.4.0."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Kafka's broker keys that sharecore does not serve: some are ignored, as they mean nothing on one broker
-without a JVM, and some are refused, as users rely on their effect.
-"""
+"""Kafka's broker keys that sharecore ignores, or refuses because users rely on their effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that Kafka's broker keys without effect here may have: they are read and bounded all the same."""
+"""Types and limits of Kafka's broker keys without effect, which are validated nevertheless."""
 
 from __future__ import annotations
 

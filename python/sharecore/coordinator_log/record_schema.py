@@ -54,7 +54,7 @@ class UnknownRecord(ValueError):
 
 
 class RecordSchema:
-    """Read and write one kind of key or value, with its two-byte prefix: a key's type or a value's version.
+    """Read and write one kind of key or value with its two-byte prefix: the key's type or value's version.
 
     Args:
         name: the message's name in Kafka.

@@ -1,4 +1,4 @@
-"""Letters of a dead-letter topic (KIP-1191) as rows, and the records that they are about produced again."""
+"""Dead-letter records (KIP-1191) as rows, and the redrive of their records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulations in executors: a share partition at a point of the parameters is a group of `applyInArrow`."""
+"""Simulations in executors: `applyInArrow` on each share partition at each point of the parameters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Run:
 
 
 def plan(base: Load, axes: Mapping[str, Sequence[Any]], partitions: int = 1) -> list[Run]:
-    """Return a run for each combination of the axes and each share partition, which have seeds of their own.
+    """Return a run for each combination of the axes and each share partition, with seeds of their own.
 
     Raises:
         ConfigError: an invalid value, or more than RUNS_MAX runs.

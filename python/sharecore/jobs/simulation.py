@@ -1,4 +1,4 @@
-"""A share partition under load, event by event, in simulated time; the engine is the one that brokers run."""
+"""A share partition under load in simulated time, event by event, on the engine of a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-sent events: each is the newest look, so that a slow browser misses some and holds up nothing."""
+"""Server-sent events: each is the newest look, so slow browsers miss some and delay nobody."""
 
 from __future__ import annotations
 

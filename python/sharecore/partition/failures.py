@@ -1,4 +1,4 @@
-"""Persister errors, translated into the error codes of share-partition clients (KIP-932, "Error codes")."""
+"""Persister errors as error codes of share-partition clients (KIP-932, "Error codes")."""
 
 from __future__ import annotations
 

@@ -17,9 +17,7 @@ _CORRELATION_ID = Packer(">i")
 
 
 class RequestHeader(NamedTuple):
-    """What every request starts with, read without knowing whether the API exists; `end` is the offset behind
-    it.
-    """
+    """The header of any request, readable for unknown APIs; `end` is the offset after it."""
 
     api_key: int
     api_version: int

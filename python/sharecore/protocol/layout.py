@@ -1,4 +1,4 @@
-"""The layout of a message, compiled from its schema: it reads the message from bytes and writes it to them.
+"""The layout of a message, compiled from its schema, which decodes and encodes the message.
 
 What is read is a named tuple a struct. kio's own readers give objects that cost more, and reserve memory for
 as many elements as an array claims to have, so that a dozen hostile bytes end the process; here every length

@@ -185,9 +185,7 @@ def load(api_key: int, version: int, *, response: bool) -> Message:
 
 
 def unknown_names(message: Mapping[str, object] | tuple[object, ...], struct: Struct) -> Iterator[str]:
-    """Names in `message` that `struct` does not have, as dotted paths: a handler's misspelling, in the newest
-    version.
-    """
+    """Yield names in `message` that `struct` lacks, as dotted paths, to find a handler's misspellings."""
     if isinstance(message, tuple):
         if hasattr(message, "_asdict"):  # as decoded, with tagged fields
             message = dict(message._asdict())

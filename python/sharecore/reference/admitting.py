@@ -1,4 +1,4 @@
-"""A share partition whose records are examined before they are acquired: for delivery times and expiry."""
+"""A share partition that examines records before acquiring them, for delivery times and expiry."""
 
 from __future__ import annotations
 

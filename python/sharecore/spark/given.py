@@ -13,7 +13,7 @@ _KAFKA = "kafka."
 def split_options(
     given: Mapping[str, str], names: Collection[str], source: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the source's own options under their names, and the client's settings; no name's case matters.
+    """Return the source's own options, and the client's settings; names are case-insensitive.
 
     Raises:
         ConfigError: a name that the source does not know.

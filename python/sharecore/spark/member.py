@@ -1,4 +1,4 @@
-"""The driver's side of a query: one member of the share group, its leases, and pending acknowledgements."""
+"""The driver's side of a query: one group member, its leases, and pending acknowledgements."""
 
 from __future__ import annotations
 

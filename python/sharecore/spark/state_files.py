@@ -1,4 +1,4 @@
-"""Share state out of files: a data directory of sharecore's, or log segments of an Apache Kafka broker."""
+"""Share state in files: a data directory, or log segments of an Apache Kafka broker."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _METADATA = "partition.metadata"
 
 
 def plan(path: str, view: str) -> list[StatePartition]:
-    """Return the partitions of the state topic below a path; for a history each segment of an Apache broker
-    alone.
+    """Return the partitions of the state topic below a path; for a history, each segment separately.
 
     Raises:
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION where there is no share state.

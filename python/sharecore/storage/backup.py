@@ -1,4 +1,4 @@
-"""A consistent copy of a data directory while its broker runs, as a crash at one moment would leave it."""
+"""A consistent copy of a data directory under a running broker, as a crash would leave it."""
 
 from __future__ import annotations
 

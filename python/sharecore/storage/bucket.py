@@ -164,7 +164,7 @@ class Probe:
 
 
 def probe(place: BucketPlace) -> Probe:
-    """Check whether a bucket meets the requirements of a copy. Objects that this creates are deleted again.
+    """Check whether a bucket meets the requirements of a copy; delete the objects made for it.
 
     Raises:
         ConfigError: the settings are invalid, or this build cannot reach the bucket.

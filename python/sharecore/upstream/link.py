@@ -1,4 +1,4 @@
-"""Fetches from one broker: a session with one pending request, and a second connection for urgent fetches."""
+"""Fetches from one broker: a session with one pending request, and a connection for urgent fetches."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Verify that a cluster keeps its guarantees: a workload, faults, a history of all calls, and a checker."""
+"""Verify a cluster's guarantees: a workload, faults, a history of all calls, and a checker."""

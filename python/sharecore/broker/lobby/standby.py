@@ -1,4 +1,4 @@
-"""The standby of a home: it waits until no other broker leads, and meanwhile sends clients to the leader."""
+"""The standby of a home: waits until no broker leads, and sends clients to the leader until then."""
 
 from __future__ import annotations
 

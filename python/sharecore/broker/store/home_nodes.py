@@ -234,7 +234,7 @@ def leader_epoch(catalog: Catalog) -> int:
 
 
 async def next_leader_epoch(catalog: Catalog) -> int:
-    """Begin another leader epoch: clients that know a later one do not go back to this broker's predecessor.
+    """Begin a leader epoch: clients that know a later one do not return to this broker's predecessor.
 
     Raises:
         KafkaError: it cannot be written.

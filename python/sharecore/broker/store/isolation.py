@@ -1,4 +1,4 @@
-"""A leader of a home that does not reach the bucket: another broker may lead, and clients should ask it."""
+"""A leader of a home that cannot reach the bucket: another broker may lead, so clients go there."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ log = logging.getLogger("sharecore.broker")
 
 
 class Retention:
-    """Apply retention to topics whose cleanup policy has `delete`, forget idle producers, and log what fails.
+    """Apply retention to topics with the cleanup policy `delete`, and forget idle producers.
 
     Args:
         storage: the logs.

@@ -200,8 +200,8 @@ def redrive(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Produce the original records again, from the dead-letter record if it carries a copy, else from their
-    topic.
+    """Produce the original records again, from the dead-letter record if it carries a copy, else from
+    their topic.
 
     Records keep key, value and headers, and go to the partition with the same number. Headers name their
     origin: __redrive.topic, .partition, .offset, .group, .delivery.count, and .count (the number of

@@ -62,8 +62,8 @@ def redrive(
     command_config: SettingsFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Produce again the records that a group rejected or archived, as far as the history of its state covers
-    them.
+    """Produce again the records that a group rejected or archived, as far as the history of its state
+    covers them.
 
     \b
     sharecore spark redrive --group orders --out redriven                the plan

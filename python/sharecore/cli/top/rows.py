@@ -71,7 +71,7 @@ def shown(cell: Cell) -> str:
 def fitted(
     headings: Sequence[str], rows: Sequence[Sequence[str]], width: int, padding: int
 ) -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows that fit a terminal: short headings, then shorter names in the first column.
+    """Return headings and rows that fit a terminal: with short headings, then with shorter names.
 
     Args:
         headings: as the columns are named; what follows a name, such as an arrow, is kept.

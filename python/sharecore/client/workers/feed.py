@@ -1,4 +1,4 @@
-"""A worker's consumer, in its own event loop: a handler that blocks the other loop does not stop renewals."""
+"""A worker's consumer in its own event loop: handlers that block theirs do not stop renewals."""
 
 from __future__ import annotations
 

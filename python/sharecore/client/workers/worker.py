@@ -225,8 +225,7 @@ def worker(
     health_host: str = "",
     **settings: object,
 ) -> Callable[[Handler], Worker]:
-    """Turn a function that takes a record into a worker: a coroutine function, or a plain one that runs in a
-    thread.
+    """Turn a function of a record into a worker: a coroutine function, or a plain one for a thread.
 
     A record is accepted when the function returns. Any exception is a failure of that record alone: it is
     retried in place according to `retry`, and then released or rejected according to `on_error`. `Reject` and

@@ -1,4 +1,4 @@
-"""The transaction coordinator: ownership of transactional ids, and the end of transactions (KIP-98, KIP-890).
+"""The transaction coordinator: owners of transactional ids, ends of transactions (KIP-98, KIP-890).
 
 A decision, its markers and its completion record go to the store in one event-loop turn, so that they share a
 sync. The client is answered after the last one, so that its next transaction never meets a half-ended one.

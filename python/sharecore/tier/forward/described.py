@@ -42,8 +42,7 @@ def adapt_consumer_group(
     asked: object,
     answer: received.ConsumerGroupDescribeDescribedGroup,
 ) -> Steps[Answer]:
-    """Return the description of a consumer group, or an error if its members have a topic that the client may
-    not describe.
+    """Return a consumer group's description, or an error if it has topics hidden from the client.
 
     Args:
         subscription_of: by group and member, the subscriptions resolved by this node.

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: members cannot subscribe to topics that they may not describe or that are hidden.
+"""ConsumerGroupHeartbeat: members cannot subscribe to hidden topics, or without DESCRIBE.
 
 The cluster would resolve a regular expression with the permissions of the node's user, over all of its
 topics. So the node resolves it and subscribes the member to the names, again with each heartbeat, as topics

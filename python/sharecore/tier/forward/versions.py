@@ -1,4 +1,4 @@
-"""The versions of forwarded APIs that a node offers: those common to it and all brokers of the cluster."""
+"""The versions of forwarded APIs that a node offers: common to it and all brokers of the cluster."""
 
 from __future__ import annotations
 

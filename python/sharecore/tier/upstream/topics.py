@@ -1,4 +1,4 @@
-"""The cluster's topics as a node presents them; each has its own id, so a recreated topic is another one."""
+"""The cluster's topics as a node presents them, by id: a recreated topic is another one."""
 
 from __future__ import annotations
 

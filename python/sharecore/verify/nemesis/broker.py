@@ -203,9 +203,7 @@ class LocalBroker:
 
 
 def _free_port() -> int:
-    """Return a port that nothing listens on, if possible none that the system gives to outgoing connections:
-    one of these may take it before the broker does.
-    """
+    """Return a free port, if possible none that the system assigns to outgoing connections."""
     chance = random.SystemRandom()  # seeds of faults draw nothing here
     ports = (chance.randrange(_PORT_MIN, _EPHEMERAL_PORT_MIN) for _ in range(_PORT_TRIES))
     for port in (*ports, 0):

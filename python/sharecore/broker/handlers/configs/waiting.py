@@ -59,7 +59,7 @@ def waiting_text(broker: Services, leader: SharePartition, engine: Engine) -> st
 
 
 def idle_text(broker: Services, group_id: str, topic: Topic, partition: int) -> str | None:
-    """Return, as JSON, that no member fetches from a share partition, unless it is known to have no records.
+    """Return as JSON that no member fetches from a share partition, unless it has no records.
 
     Its state is not loaded, so what else they wait for is not known. None if another broker leads it.
     """
