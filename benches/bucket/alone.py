@@ -41,7 +41,7 @@ def megabytes_per_second(port: int, seconds: float) -> float:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         created = 0
         while time.monotonic() < ends_s:
-            path = f"/{BUCKET}/alone/{thread}-{created}"
+            path = f"/{BUCKET}/alone/{began_s}-{thread}-{created}"
             connection.request("PUT", path, body, _signed(path, f"127.0.0.1:{port}"))
             answer = connection.getresponse()
             told = answer.read()

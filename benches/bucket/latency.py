@@ -5,22 +5,33 @@
 Each PUT is answered after a log-normal time, or when the server has answered, whichever is later. Other
 requests are passed on as they are. The port that it listens on is its first line. It counts requests, and
 answers those for `/-/counts` itself.
+
+It shares the CPUs with what is measured, so it passes bodies on in large pieces, with a thread for each
+connection.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import http.client
 import json
 import math
 import random
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 _NORMAL_P99 = 2.326
 """The 99th percentile of a standard normal distribution."""
 _HEAD_MAX = 1 << 16
+_PIECE = 1 << 20
 _COUNTS = b"/-/counts"
+
+Send = Callable[[bytes | memoryview], object]
 
 
 class Latency:
@@ -53,6 +64,7 @@ class Counts:
         others: deletes, for instance.
         put_bytes: what the creates held.
         put_s: what all creates have taken.
+        get_bytes: what was read.
     """
 
     puts: int = 0
@@ -61,13 +73,14 @@ class Counts:
     others: int = 0
     put_bytes: int = 0
     put_s: float = 0.0
+    get_bytes: int = 0
 
-    def add(self, request: bytes, took_s: float) -> None:
-        """Count a request."""
-        method, path = request[: request.index(b"\r\n")].split(b" ")[:2]
+    def add(self, head: bytes, size: int, took_s: float) -> None:
+        """Count a request of so many bytes that was sent and answered in a time."""
+        method, path = head[: head.index(b"\r\n")].split(b" ")[:2]
         if method == b"PUT":
             self.puts += 1
-            self.put_bytes += len(request)
+            self.put_bytes += size
             self.put_s += took_s
         elif method == b"GET" and b"list-type=" in path:
             self.lists += 1
@@ -97,63 +110,137 @@ def counts(port: int) -> Counts:
         connection.close()
 
 
-async def _message(reader: asyncio.StreamReader, *, is_answer: bool, to_head: bool = False) -> bytes | None:
-    """Return a whole HTTP message with a length; None at the end of the connection."""
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    lines = head.lower().split(b"\r\n")
-    fields = dict(line.split(b":", 1) for line in lines[1:] if b":" in line)
-    has_body = not (is_answer and (to_head or lines[0].split()[1] in (b"204", b"304")))
-    if has_body and b"chunked" in fields.get(b"transfer-encoding", b""):
-        return head + await _chunks(reader)
-    length = int(fields.get(b"content-length", b"0")) if has_body else 0
-    return head + await reader.readexactly(length)
+class _Stream:
+    """Messages of HTTP that arrive at a socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = connection
+        self._arrived = b""
+        self._room = memoryview(bytearray(_PIECE))
+
+    def _until(self, end: bytes) -> bytes | None:
+        """Return what comes up to and with some bytes; None at the end of the connection."""
+        while (at := self._arrived.find(end)) < 0:
+            more = self.socket.recv(_HEAD_MAX)
+            if not more or len(self._arrived) > _HEAD_MAX:
+                return None
+            self._arrived += more
+        at += len(end)
+        found, self._arrived = self._arrived[:at], self._arrived[at:]
+        return found
+
+    def head(self) -> bytes | None:
+        """Return the head of the next message; None at the end of the connection."""
+        return self._until(b"\r\n\r\n")
+
+    def pass_body(self, head: bytes, send: Send) -> int:
+        """Send the body that follows a head, which says how long it is; return its length."""
+        lines = head.lower().split(b"\r\n")
+        fields = dict(line.split(b":", 1) for line in lines[1:] if b":" in line)
+        if b"chunked" in fields.get(b"transfer-encoding", b""):
+            return self._pass_chunks(send)
+        length = int(fields.get(b"content-length", b"0"))
+        self._pass(length, send)
+        return length
+
+    def _pass(self, length: int, send: Send) -> None:
+        first, self._arrived = self._arrived[:length], self._arrived[length:]
+        send(first)
+        left = length - len(first)
+        while left:
+            got = self.socket.recv_into(self._room, min(left, _PIECE))
+            if not got:
+                raise ConnectionError
+            send(self._room[:got])
+            left -= got
+
+    def _pass_chunks(self, send: Send) -> int:
+        length = 0
+        while True:
+            line = self._until(b"\r\n")
+            if line is None:
+                raise ConnectionError
+            send(line)
+            size = int(line.split(b";")[0], 16)
+            self._pass(size + 2, send)
+            length += size
+            if not size:
+                return length
 
 
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    body = b""
-    while True:
-        line = await reader.readuntil(b"\r\n")
-        size = int(line.split(b";")[0], 16)
-        body += line + await reader.readexactly(size + 2)
-        if not size:
-            return body
+class _AnsweredEarly(Exception):
+    """A server has answered before it has read the whole request, as it does if it refuses that."""
 
 
-async def serve(port: int, latency: Latency) -> None:
-    """Relay to a port until cancelled."""
-    passed = Counts()
+def _sender(server: socket.socket) -> Send:
+    def send(data: bytes | memoryview) -> None:
+        left = memoryview(data)
+        while left:
+            readable, writable, _ = select.select([server], [server], [])
+            if readable:
+                raise _AnsweredEarly
+            if writable:
+                left = left[server.send(left, socket.MSG_DONTWAIT) :]
 
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        loop = asyncio.get_running_loop()
-        answers, requests = await asyncio.open_connection("127.0.0.1", port, limit=_HEAD_MAX)
+    return send
+
+
+class _Relay:
+    """Passes on the requests of each connection to a port of this machine."""
+
+    def __init__(self, port: int, latency: Latency) -> None:
+        self._port = port
+        self._latency = latency
+        self._passed = Counts()
+        self._counting = threading.Lock()
+
+    def serve(self, connection: socket.socket) -> None:
+        """Pass on requests until the client or the server closes its connection."""
+        with connection, suppress(OSError), socket.create_connection(("127.0.0.1", self._port)) as server:
+            requests, answers = _Stream(connection), _Stream(server)
+            while (head := requests.head()) is not None and self._pass(head, requests, answers):
+                pass
+
+    def _pass(self, head: bytes, requests: _Stream, answers: _Stream) -> bool:
+        client, server = requests.socket, answers.socket
+        if head.startswith(b"GET " + _COUNTS):
+            body = json.dumps(asdict(self._passed)).encode()
+            client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+            return True
+        began_s, is_whole = time.monotonic(), True
+        size = len(head)
+        send = _sender(server)
         try:
-            while (request := await _message(reader, is_answer=False)) is not None:
-                if request.startswith(b"GET " + _COUNTS):
-                    body = json.dumps(asdict(passed)).encode()
-                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-                    continue
-                began_s = loop.time()
-                due_s = began_s + (latency.next_s() if request.startswith(b"PUT ") else 0.0)
-                requests.write(request)
-                answer = await _message(answers, is_answer=True, to_head=request.startswith(b"HEAD "))
-                if answer is None:
-                    return
-                await asyncio.sleep(max(due_s - loop.time(), 0.0))
-                passed.add(request, loop.time() - began_s)
-                writer.write(answer)
-                await writer.drain()
-        except (OSError, asyncio.IncompleteReadError):
-            return
-        finally:
-            writer.close()
-            requests.close()
+            send(head)
+            size += requests.pass_body(head, send)
+        except _AnsweredEarly:
+            is_whole = False
+        due_s = time.monotonic()
+        if head.startswith(b"PUT "):
+            with self._counting:
+                due_s += self._latency.next_s()
+        answer = answers.head()
+        if answer is None:
+            return False
+        time.sleep(max(due_s - time.monotonic(), 0.0))
+        with self._counting:
+            self._passed.add(head, size, time.monotonic() - began_s)
+        client.sendall(answer)
+        if not head.startswith(b"HEAD ") and answer.split(b" ", 2)[1] not in (b"204", b"304"):
+            got = answers.pass_body(answer, client.sendall)
+            with self._counting:
+                self._passed.get_bytes += got
+        return is_whole
 
-    server = await asyncio.start_server(relay, "127.0.0.1", 0, limit=_HEAD_MAX)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+
+def serve(port: int, latency: Latency) -> None:
+    """Relay to a port for ever; print the port that this listens on."""
+    relay = _Relay(port, latency)
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        print(listener.getsockname()[1], flush=True)
+        while True:
+            threading.Thread(target=relay.serve, args=(listener.accept()[0],), daemon=True).start()
 
 
 def main() -> None:
@@ -162,7 +249,7 @@ def main() -> None:
     parser.add_argument("--p50", type=float, default=25, help="ms")
     parser.add_argument("--p99", type=float, default=120, help="ms")
     asked = parser.parse_args()
-    asyncio.run(serve(asked.port, Latency(asked.p50, asked.p99)))
+    serve(asked.port, Latency(asked.p50, asked.p99))
 
 
 if __name__ == "__main__":

@@ -20,13 +20,17 @@ _FIRST_S = 70.0
 
 
 def batches(subject: Subject, seconds: float, passed: Callable[[], Counts]) -> Figures:
-    """Produce in batches; return MB/s, and how many creates were under way on average, and their size."""
+    """Produce in batches; return MB/s, what the bucket takes and gives, and how many creates were under
+    way on average, and their size.
+    """
     words = [f"records={_RECORDS}", f"record_bytes={_RECORD_BYTES}", f"in_flight={_IN_FLIGHT}"]
     before, began_s = passed(), time.monotonic()
     found = subject.measure("produce", CLIENTS, seconds, 0, 0, words)
     took_s, through = time.monotonic() - began_s, passed().since(before)
     return {
         "MB/s": found["requests_s"] * _RECORDS * _RECORD_BYTES / 1e6,
+        "MB/s to the bucket": through.put_bytes / took_s / 1e6,
+        "MB/s from the bucket": through.get_bytes / took_s / 1e6,
         "creates under way": through.put_s / took_s,
         "MB a create": through.put_bytes / max(through.puts, 1) / 1e6,
         "CPU s a GB": found["broker_cpu_us"] / (_RECORDS * _RECORD_BYTES) * 1e3,
