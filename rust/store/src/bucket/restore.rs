@@ -128,6 +128,7 @@ pub(super) fn attempt(
         moment,
         known: Vec::new(),
         is_bounded,
+        rewritten: Vec::new(),
     };
     let result = restore.run();
     Tried {
@@ -145,6 +146,8 @@ struct Restore<'a, 'b> {
     known: Vec<(u64, u32)>,
     /// Of the segments before the checkpoint, only the indexes are needed.
     is_bounded: bool,
+    /// Rewritten segments that restored frames add, in the order of the frames.
+    rewritten: Vec<Segment>,
 }
 
 /// The last object restored: its place, its creation time, and the number after its last frame.
@@ -190,6 +193,8 @@ impl Restore<'_, '_> {
         }
         named.extend(from.later.iter().flat_map(Checkpoint::named));
         let ((place, ms, frame), copied) = self.follow(&from, since, &named)?;
+        self.fetch
+            .all_segments(&std::mem::take(&mut self.rewritten))?;
         if place == 0 {
             // an empty directory would be served as a new cluster
             return Err(too_old());
@@ -346,7 +351,7 @@ impl Restore<'_, '_> {
                     break;
                 };
                 for id in super::frames::added(&read) {
-                    self.compact(id, named, 0)?;
+                    self.rewrites(id, named, 0);
                 }
                 at += read.size;
                 frame += 1;
@@ -431,7 +436,7 @@ impl Restore<'_, '_> {
                             return Ok((end, None));
                         }
                         for (id, _) in segments_added(body) {
-                            self.compact(id, named, header.epoch)?;
+                            self.rewrites(id, named, header.epoch);
                         }
                         let place = (header.frames.segment, header.frames.at);
                         if !journal.write(place, header.frames.first, body)? {
@@ -467,15 +472,17 @@ impl Restore<'_, '_> {
         Err(BucketError::Damaged(what))
     }
 
-    /// Fetch a rewritten segment that a frame adds.
-    fn compact(&mut self, id: u64, named: &[Segment], epoch: u32) -> Result<(), BucketError> {
+    /// A frame adds a rewritten segment: it is fetched with the others.
+    fn rewrites(&mut self, id: u64, named: &[Segment], epoch: u32) {
+        if self.rewritten.iter().any(|it| it.id == id) {
+            return;
+        }
         let known = named.iter().find(|it| it.id == id && it.is_compact);
-        let segment = known.copied().unwrap_or(Segment {
+        self.rewritten.push(known.copied().unwrap_or(Segment {
             id,
             epoch,
             is_compact: true,
-        });
-        self.fetch.segment(segment).map(drop)
+        }));
     }
 }
 
