@@ -257,6 +257,11 @@ class SimulatedLoop(VirtualLoop):
         for process in self.processes:
             process.alive = True
             self.go_on(process)
+        for handle in self.graveyard:
+            woken = getattr(getattr(handle, "_callback", None), "__self__", None)
+            if isinstance(woken, asyncio.Task) and not woken.done():
+                # what it waited for came after its process had died; until it wakes, it cannot be cancelled
+                self._ready.append(handle)
         for _ in range(20):
             for task in asyncio.all_tasks(self):
                 task.cancel()

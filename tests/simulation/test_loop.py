@@ -105,3 +105,32 @@ def test_what_has_begun_in_the_last_turn_leaves_no_coroutine_behind() -> None:
         loop = None  # type: ignore[assignment]
         gc.collect()
     assert [str(each.message) for each in told] == []
+
+
+def test_a_task_whose_future_came_after_its_process_had_died_ends_in_the_loop() -> None:
+    loop = SimulatedLoop(1)
+    said: list[str] = []
+    process = Process("broker")
+
+    async def lives(future: asyncio.Future[None]) -> None:
+        try:
+            await future
+        finally:
+            # a start that is undone needs its loop
+            asyncio.get_running_loop()
+            said.append("ended")
+
+    async def life() -> None:
+        future = loop.create_future()
+        loop.create_task(lives(future), context=process.context)
+        await asyncio.sleep(0.1)
+        future.set_result(None)
+        loop.end(process)
+        await asyncio.sleep(0.1)
+        assert said == []
+
+    loop.processes.append(process)
+    loop.run_until_complete(life())
+    with mock.patch("tests.simulation.loop._FAREWELL_S", 0.01):
+        loop.bury(lambda: None)
+    assert said == ["ended"]
