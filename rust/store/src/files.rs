@@ -233,6 +233,12 @@ pub(crate) fn replace(path: &Path, new: &Path, bytes: &[u8]) -> io::Result<()> {
     rename(new, path)
 }
 
+/// As `replace`, but a crash of the machine may leave the old content, or a part of the new one.
+pub(crate) fn replace_unsynced(path: &Path, new: &Path, bytes: &[u8]) -> io::Result<()> {
+    File::create(new)?.write_all(bytes)?;
+    rename(new, path)
+}
+
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match memory::mounted(from) {
         Some(disk) => disk.rename(from, to),

@@ -10,6 +10,7 @@ use sharecore_bucket::{
 };
 
 use super::{
+    confirmed::Confirmed,
     journal_cache::JournalCache,
     local::{self, Local},
     own,
@@ -82,6 +83,7 @@ pub fn prepare_home(
             !matches!(opened, Ok(files::File::Evicted(_)))
         });
     }
+    let confirmed = Confirmed::read(dir).filter(|_| is_home);
     let fresh = dir.join(FRESH);
     // once: the standby's looks fill the cache again meanwhile
     let mut may_clear = true;
@@ -96,7 +98,17 @@ pub fn prepare_home(
                     clear(&fresh)?;
                     return Err(error);
                 }
+                if let Some(confirmed) = confirmed
+                    && let Err(error) = confirmed.check(bucket, &restored)
+                {
+                    clear(&fresh)?;
+                    return Err(error);
+                }
                 install(dir, &fresh, &tried.segments)?;
+                let end = restored.end.as_ref();
+                if let Some(newest) = end.and_then(|end| Confirmed::restored(&end.copied)) {
+                    newest.write(dir);
+                }
                 return Ok(Prepared::Bucket(restored));
             }
             Err(_) if tried.is_stale && n < ATTEMPTS => {}

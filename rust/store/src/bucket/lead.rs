@@ -10,6 +10,7 @@ use sharecore_bucket::{
 use super::{
     attach::{Start, request_roll},
     budget::Budget,
+    confirmed::ConfirmedFile,
     copy::Copied,
     frames::{self, Cursor, following},
     home,
@@ -54,6 +55,7 @@ pub(super) struct Lead {
     pub(super) is_released: bool,
     /// The store knows what this checkpoint names.
     named: u64,
+    confirmed_file: ConfirmedFile,
 }
 
 impl Lead {
@@ -86,6 +88,7 @@ impl Lead {
             is_baseless,
             is_released: false,
             named: 0,
+            confirmed_file: ConfirmedFile::default(),
         })
     }
 
@@ -109,6 +112,7 @@ impl Lead {
             } else {
                 shipped.sent_ms
             });
+            self.confirmed_file.note(&shipped);
             let bytes = shipped.bytes - HEADER as u64;
             self.under_way -= bytes;
             self.frame = header.frames.first + u64::from(header.frames.count);
@@ -191,6 +195,10 @@ impl Lead {
         self.name(shared, backup);
         let keeper = &self.keeper;
         backup.release(self.frame, |id| keeper.needs(id));
+        if backup.is_marked() {
+            let is_closing = backup.is_closing();
+            self.confirmed_file.write(&backup.dir, now_ms, is_closing);
+        }
         // after the first it looks by itself
         let object = backup.options.object_bytes as u64;
         backup.wake_at(match self.since_ms {

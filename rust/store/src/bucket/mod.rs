@@ -6,6 +6,7 @@
 
 mod attach;
 mod budget;
+mod confirmed;
 mod copy;
 mod fetch;
 mod follower;

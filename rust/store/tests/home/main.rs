@@ -9,6 +9,7 @@ mod hanging;
 mod idle;
 mod network;
 mod pair;
+mod set_back;
 mod standby;
 mod takeover;
 mod unwaiting;
@@ -36,7 +37,6 @@ use sharecore_store::{
 };
 use world::{NUMBERED, World, options};
 
-/// Returns how many segments have left the disk.
 /// Prepare a directory for a store without a bound.
 fn prepare(
     bucket: &mut dyn Bucket,
@@ -47,6 +47,7 @@ fn prepare(
     prepare_home(bucket, dir, cluster, journal, false, &mut |_| {})
 }
 
+/// Return how many segments have left the disk.
 fn run(seed: u64, actions: u64, is_bounded: bool) -> u64 {
     let mut world = World::keeping(seed, 15, is_bounded);
     for _ in 0..actions {
