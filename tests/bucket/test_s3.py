@@ -82,6 +82,21 @@ def test_each_missing_right_by_itself_is_named(s3: S3Server, missing: str, right
     assert f"Allow {right}" in found.why
 
 
+def test_a_lifecycle_rule_that_deletes_objects_is_refused(s3: S3Server) -> None:
+    s3.rules = (
+        "<Rule><ID>tidy up</ID><Filter><Prefix>qu</Prefix></Filter><Status>Enabled</Status>"
+        "<Expiration><Days>30</Days></Expiration></Rule>"
+    )
+    result = run("check", URL, "--endpoint", s3.endpoint)
+    assert result.exit_code == 1
+    assert "rule tidy up deletes objects below queue/" in result.stdout
+    assert result.stdout.endswith(f"{URL} must not be used\n")
+    s3.denied = {"GetLifecycle"}
+    assert probed(s3).verdict == "fit", "the rules cannot be read"
+    s3.denied = set()
+    assert probed(s3, f"s3://{BUCKET}/other").verdict == "fit"
+
+
 def test_a_bucket_that_does_not_exist(s3: S3Server) -> None:
     found = probed(s3, "s3://elsewhere/queue")
     assert found.verdict == "unknown"
@@ -115,6 +130,21 @@ def test_requests_are_signed_and_say_what_they_hold(s3: S3Server) -> None:
     for headers in s3.headers:
         assert headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
         assert SECRET not in repr(headers)
+
+
+def test_bodies_are_not_hashed_where_nobody_can_change_them(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hashes() -> set[str]:
+        s3.headers.clear()
+        probed(s3)
+        return {
+            headers["x-amz-content-sha256"] for headers in s3.headers if int(headers.get("content-length", 0))
+        }
+
+    assert hashes() == {"UNSIGNED-PAYLOAD"}
+    monkeypatch.setenv("AWS_UNSIGNED_PAYLOAD", "false")
+    assert "UNSIGNED-PAYLOAD" not in hashes()
 
 
 def test_names_that_fill_more_than_one_page(s3: S3Server) -> None:

@@ -31,6 +31,8 @@ class S3Server:
         """Whether a create looks, waits and writes, as s3s-fs does."""
         self.status: int | None = None
         """What every request is answered with."""
+        self.rules = ""
+        """Lifecycle rules; none if empty."""
         self.lock = threading.Lock()
 
 
@@ -46,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.s3.headers.append(dict(self.headers))
         if self.s3.status is not None:
             self._refuse(self.s3.status, "SlowDown", "Please reduce your request rate.")
-        elif not self._key() and right != "List":
+        elif not self._key() and right not in ("List", "GetLifecycle"):
             self._refuse(400, "InvalidRequest", "no key")
         elif right in self.s3.denied:
             self._refuse(403, "AccessDenied", f"not authorized to perform: s3:{right}")
@@ -99,9 +101,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Read an object, a range of it, or a list."""
-        query = parse_qs(urlsplit(self.path).query)
+        query = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
         if "list-type" in query:
             return self._list(query)
+        if "lifecycle" in query:
+            return self._lifecycle()
         if not self._begin("Get"):
             return None
         body = self.s3.objects.get(self._key())
@@ -116,6 +120,15 @@ class _Handler(BaseHTTPRequestHandler):
         end = min(int(last), len(body) - 1)
         headers = {"Content-Range": f"bytes {first}-{end}/{len(body)}"}
         return self._answer(206, body[int(first) : end + 1], headers)
+
+    def _lifecycle(self) -> None:
+        if not self._begin("GetLifecycle"):
+            return
+        if not self.s3.rules:
+            self._refuse(404, "NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist")
+        else:
+            rules = f"<LifecycleConfiguration>{self.s3.rules}</LifecycleConfiguration>"
+            self._answer(200, rules.encode())
 
     def _list(self, query: dict[str, list[str]]) -> None:
         if not self._begin("List"):

@@ -221,6 +221,11 @@ pub(crate) fn run_probe(transport: &Transport, random: u128) -> Result<Probe, St
             probe.answer(id, answer);
         }
     }
+    if matches!(probe.verdict(), Verdict::Fit | Verdict::FitButGrows(_))
+        && let Some(why) = transport.harmful_rule()
+    {
+        probe.note_rule(why);
+    }
     Ok(probe)
 }
 

@@ -74,6 +74,16 @@ impl Transport {
         }
     }
 
+    /// Return which lifecycle rule of the bucket deletes or archives its objects; None if none does, or the rules cannot
+    /// be read.
+    pub fn harmful_rule(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Directory(_) => None,
+            #[cfg(feature = "s3")]
+            Kind::S3(s3) => s3.harmful_rule(),
+        }
+    }
+
     /// Send a request and wait for its answer.
     pub fn wait(&self, what: What) -> Answer {
         let (sender, answer) = mpsc::sync_channel(1);

@@ -299,6 +299,11 @@ impl Probe {
         self.checks.iter().any(created)
     }
 
+    /// After the end: a rule of the bucket deletes or archives objects.
+    pub fn note_rule(&mut self, why: String) {
+        self.push(RULES, Outcome::Wrong(why));
+    }
+
     fn note_bytes(&mut self, name: &'static str, answer: Answer, expected: &[u8], wrong: &str) {
         self.note(name, answer, "s3:GetObject", |answer| match answer {
             Answer::Bytes(bytes) if bytes == expected => None,
@@ -336,6 +341,7 @@ const RACE: &str = "16 times 8 creates at once";
 const LIST_AGAIN: &str = "list after create";
 const DELETE: &str = "delete";
 const GONE: &str = "read after delete";
+const RULES: &str = "lifecycle rules";
 
 fn needs(why: &str, right: &str) -> String {
     if why.contains(": 403") {

@@ -4,6 +4,7 @@ mod answer;
 mod connect;
 mod refusal;
 mod requests;
+mod rules;
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -14,21 +15,29 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::place::Settings;
 use crate::transport::Request;
 use requests::Objects;
+use rules::Rules;
 
 /// Concurrent requests; more wait in order.
 const UNDER_WAY_MAX: usize = 64;
 
+enum Job {
+    Request(Request),
+    /// Say which lifecycle rule of the bucket is harmful.
+    Rules(std::sync::mpsc::SyncSender<Option<String>>),
+}
+
 /// The thread that sends requests.
 pub(crate) struct S3 {
-    requests: Option<mpsc::UnboundedSender<Request>>,
+    requests: Option<mpsc::UnboundedSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl S3 {
     pub(crate) fn start(settings: &Settings, bucket: &str, prefix: &str) -> Result<Self, String> {
         connect::use_ring();
+        let (store, rules) = connect::open(settings, bucket)?;
         let objects = Objects {
-            store: Arc::new(connect::open(settings, bucket)?),
+            store: Arc::new(store),
             prefix: prefix.to_owned(),
         };
         let failed = |error| {
@@ -45,7 +54,7 @@ impl S3 {
         let thread = Builder::new()
             .name("sharecore-bucket".into())
             .spawn(move || {
-                runtime.block_on(send_all(objects, queue));
+                runtime.block_on(send_all(objects, rules, queue));
                 // do not wait for DNS lookups in progress
                 runtime.shutdown_background();
             })
@@ -59,9 +68,21 @@ impl S3 {
     /// Queue a request; return it if the thread has ended.
     pub(crate) fn send(&self, request: Request) -> Result<(), Request> {
         match &self.requests {
-            Some(requests) => requests.send(request).map_err(|refused| refused.0),
+            Some(requests) => requests.send(Job::Request(request)).map_err(|refused| {
+                let Job::Request(request) = refused.0 else {
+                    unreachable!("it was one");
+                };
+                request
+            }),
             None => Err(request),
         }
+    }
+
+    /// Return which lifecycle rule of the bucket is harmful, if any is known.
+    pub(crate) fn harmful_rule(&self) -> Option<String> {
+        let (reply, found) = std::sync::mpsc::sync_channel(1);
+        self.requests.as_ref()?.send(Job::Rules(reply)).ok()?;
+        found.recv().ok()?
     }
 }
 
@@ -75,9 +96,21 @@ impl Drop for S3 {
     }
 }
 
-async fn send_all(objects: Objects, mut queue: mpsc::UnboundedReceiver<Request>) {
+async fn send_all(objects: Objects, rules: Rules, mut queue: mpsc::UnboundedReceiver<Job>) {
     let slots = Arc::new(Semaphore::new(UNDER_WAY_MAX));
-    while let Some(Request { call, done }) = queue.recv().await {
+    while let Some(job) = queue.recv().await {
+        let Request { call, done } = match job {
+            Job::Request(request) => request,
+            Job::Rules(reply) => {
+                let (objects, rules) = (objects.clone(), rules.clone());
+                tokio::spawn(async move {
+                    let found = rules.harmful(&objects.store, &objects.prefix).await;
+                    // who asked may have gone
+                    let _ = reply.send(found);
+                });
+                continue;
+            }
+        };
         let Ok(slot) = slots.clone().acquire_owned().await else {
             return;
         };
