@@ -28,8 +28,8 @@ __all__ = [
     "encode_records", "has_own_data",
     "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
     "observe_partitions", "plant_bug", "plant_mistake", "prepare_home", "probe_bucket", "reaches_s3",
-    "read_request_header", "restore_bucket", "return_memory_soon", "settle", "skip_tagged_fields",
-    "survey_store", "use_one_heap", "whole_batches",
+    "read_request_header", "remove_bucket", "restore_bucket", "return_memory_soon", "settle",
+    "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
 
 _Answer_co = TypeVar("_Answer_co", covariant=True)
@@ -2764,6 +2764,14 @@ def prepare_home(
     Returns: `empty` (both are empty), `local` (the directory was not a home so far) or `bucket`; the cluster
     of the home (`proposed` if there was none), None for `local`; place and time of the newest object, and
     bytes read. Raises ValueError for invalid settings, OSError if nothing was changed.
+    """
+
+def remove_bucket(url: str, endpoint: str | None, region: str | None, allow_http: bool) -> int:
+    """Delete all objects of a home or a copy, and return their number.
+
+    Raises:
+        ValueError: the settings are wrong.
+        OSError: they could not all be deleted, or it is another program's.
     """
 
 def restore_bucket(

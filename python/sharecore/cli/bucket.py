@@ -265,6 +265,58 @@ def promote(
     typer.echo(f"node {node_id} may lead: start it with durability bucket and an empty directory")
 
 
+@bucket.command("drop", short_help="Delete a home or a copy from a bucket.")
+def drop(
+    url: Url,
+    watch: Annotated[
+        int,
+        typer.Option(metavar="SECONDS", min=2, help="Refuse if something is written within so many seconds."),
+    ] = 10,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete; without this option it is only reported what there is.")
+    ] = False,
+    endpoint: Endpoint = None,
+    region: Region = None,
+    allow_http: AllowHttp = False,
+) -> None:
+    """Delete a home or a copy, with its history. Without --yes, report what would be deleted.
+
+    \b
+    sharecore bucket drop s3://backups/queue
+    sharecore bucket drop s3://backups/queue --yes
+
+    Other objects below the prefix stay. Stop the brokers first: a running broker that only copies, and has
+    nothing to write, looks like one that was stopped. If it is interrupted, repeat it.
+
+    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+
+    \b
+    exit status 0  deleted; without --yes: it could be
+                1  refused: a broker writes it
+                2  there is none, or not everything could be deleted
+    """
+    from sharecore.storage.bucket import BucketPlace, inspect, remove
+
+    where = BucketPlace(url, endpoint, region, allow_http)
+    with _reaching():
+        found = inspect(where, _now_ms())
+        typer.echo(
+            f"{url} holds cluster {found.cluster_id}: {found.objects:,} objects, {found.bytes / 1e6:,.1f} MB"
+        )
+        if not found.has_ended:
+            time.sleep(watch)
+            if inspect(where, _now_ms()).place != found.place:
+                typer.echo(
+                    f"sharecore: {url} is being written: node {found.leader} is running. Stop it first",
+                    err=True,
+                )
+                raise typer.Exit(EXIT_UNFIT)
+        if not yes:
+            typer.echo("Nothing was deleted. To delete all of it, add --yes")
+            return
+        typer.echo(f"{remove(where):,} objects were deleted")
+
+
 @contextmanager
 def _reaching() -> Iterator[None]:
     """End the command with one line and status 2 if the bucket cannot be reached with these settings."""

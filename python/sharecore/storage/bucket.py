@@ -19,6 +19,7 @@ from sharecore._core import (
     prepare_home,
     probe_bucket,
     reaches_s3,
+    remove_bucket,
     restore_bucket,
 )
 from sharecore.errors import ConfigError
@@ -490,3 +491,9 @@ def restore(
     if identity is not None:
         write_identity(directory, identity)
     return Restored(*made)
+
+
+def remove(place: BucketPlace) -> int:
+    """Delete all objects of a home or a copy, and return their number; raise OSError if some are left."""
+    with _settings_checked():
+        return remove_bucket(place.url, place.endpoint, place.region, place.allow_http)

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sharecore_bucket::inspect::inspect;
 use sharecore_bucket::probe::{Outcome, Verdict};
-use sharecore_bucket::{Bucket, HOME_WINDOW, Until};
+use sharecore_bucket::{Bucket, HOME_WINDOW, Until, remove};
 use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
 use sharecore_store::{
     BackupOptions, BucketError, FreePlace, JournalCache, JournalEnd, Led, Moment, Prepared,
@@ -111,6 +111,22 @@ pub(crate) fn inspect_bucket(
             .collect(),
         found.recent,
     ))
+}
+
+/// Delete all objects of a home or a copy, and return their number. `ValueError`: wrong settings; `OSError`: they could not
+/// all be deleted, or it is another program's.
+#[pyfunction]
+pub(crate) fn remove_bucket(
+    py: Python<'_>,
+    url: &str,
+    endpoint: Option<String>,
+    region: Option<String>,
+    allow_http: bool,
+) -> PyResult<u64> {
+    let settings = settings(url, endpoint, region, allow_http)?;
+    let mut transport = Transport::start(&settings).map_err(PyValueError::new_err)?;
+    let removed = py.detach(|| remove(&mut transport));
+    removed.map_err(|why| PyOSError::new_err(format!("{}: {why}", transport.url())))
 }
 
 /// Cluster id, place and time of the newest object, bytes read.

@@ -18,6 +18,7 @@ pub mod mistakes;
 pub mod names;
 mod object;
 pub mod probe;
+mod removal;
 mod retry;
 mod shipper;
 mod until;
@@ -33,6 +34,7 @@ pub use memory::MemoryBucket;
 pub use object::{
     Claim, Frames, HEADER, Header, Kind, Object, Writer, object_claim, read, read_header,
 };
+pub use removal::remove;
 pub use retry::Retried;
 pub use shipper::{Fenced, Shipped, Shipper};
 pub use until::Until;

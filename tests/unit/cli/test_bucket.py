@@ -77,3 +77,32 @@ def test_the_disk_of_a_leader_with_a_bound(tmp_path: Path) -> None:
     )
     assert disk == f"{cache['local_bytes'] / 1e6:.1f} of 20.0 MB; 0.0 MB only in the bucket"
     assert as_of.endswith(" s ago")
+
+
+def files(directory: Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+
+
+@pytest.mark.heavy
+def test_a_home_is_dropped_when_nobody_leads_it(tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    bucket.mkdir()
+    (bucket / "report.txt").write_text("of somebody else")
+    leader = home(tmp_path / "data", bucket)
+    try:
+        refused = run("drop", f"file://{bucket}", "--yes", "--watch", 5)
+    finally:
+        leader.stop()
+    assert refused.exit_code == 1
+    assert "is being written: node 1 is running. Stop it first" in refused.stderr
+    before = files(bucket)
+    assert "format" in before
+    told = run("drop", f"file://{bucket}")
+    assert told.exit_code == 0
+    assert told.stdout.endswith("Nothing was deleted. To delete all of it, add --yes\n")
+    assert files(bucket) == before
+    dropped = run("drop", f"file://{bucket}", "--yes")
+    assert dropped.exit_code == 0, dropped.output
+    assert f"{len(before) - 1} objects were deleted" in dropped.stdout
+    assert files(bucket) == ["report.txt"]
+    assert run("drop", f"file://{bucket}", "--yes").exit_code == 2
