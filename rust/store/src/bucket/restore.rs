@@ -199,11 +199,9 @@ impl Restore<'_, '_> {
             // an empty directory would be served as a new cluster
             return Err(too_old());
         }
-        if segment::list(self.dir, Kind::Journal.suffix())?
-            .last()
-            .is_none_or(|id| *id < since.segment)
-            && from.checkpoint.is_some()
-        {
+        let first = Kind::Journal.path(self.dir, since.segment);
+        if File::open(&first).is_err() {
+            // it has no frames so far, or none at all: after a failed write, as on a full disk, another one follows
             segment::create(self.dir, since.segment, since.frame, true)?;
         }
         format::write(self.dir)?;

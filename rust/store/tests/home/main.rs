@@ -5,6 +5,7 @@ mod bounded;
 #[path = "../common/mod.rs"]
 mod common;
 mod files;
+mod full_disk;
 mod hanging;
 mod idle;
 mod network;
