@@ -1213,10 +1213,11 @@ class StoreEvents:
         """Pass on everything since the last call: first the offsets, then the ends of writes, then the
         listeners of logs.
         """
-    def begin_turn(self, clients: int) -> None:
-        """Begin a turn of the event loop that serves so many clients, as `Sockets` does."""
-    def end_turn(self, clients: int) -> None:
-        """Commit what was written since `begin_turn` if the store leaves that to the turn, and pass it on."""
+    def turn(self, clients: int, work: Callable[[], object]) -> None:
+        """Run `work` as a turn of the event loop that serves so many clients, as `Sockets` does.
+
+        What it has written is committed if the store leaves that to the turn, and passed on.
+        """
 
 @final
 class StoredLog:

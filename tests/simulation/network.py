@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from tests.simulation.loop import SimulatedLoop
@@ -176,9 +177,7 @@ class End(asyncio.Transport):
             if commits is None:
                 self.protocol.data_received(piece)
             else:  # as `Sockets` does
-                commits.begin_turn(1)
-                self.protocol.data_received(piece)
-                commits.end_turn(1)
+                commits.turn(1, partial(self.protocol.data_received, piece))
             sender = self.other
             if sender._full:
                 self._loop.call_soon(sender._acknowledged, len(piece), context=sender.context)

@@ -124,9 +124,10 @@ class NetworkSettings:
     sharecore_loop_commit_clients_max: int = setting(
         Kind.INT,
         16,
-        "If the event loop serves at most this many clients in a turn, and commits take less than 0.3 ms, it "
-        "writes to the disk by itself instead of waking a thread: with sharecore.durability=fsync only for "
-        "one client, with bucket never. 0: never.",
+        "If the event loop serves at most this many clients in a turn, and commits have lately taken less "
+        "than 0.3 ms, it writes to the disk by itself instead of waking a thread: with "
+        "sharecore.durability=fsync only for one client, with bucket and for connections with TLS never. "
+        "0: never.",
         low=0,
         high=1024,
     )

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
+use crate::completion::call_logged;
 use crate::python;
 use crate::socket::PySocket;
 use crate::sockets::PySockets;
@@ -110,18 +112,28 @@ fn hand_over(py: Python<'_>, dirty: Vec<Py<PySocket>>) -> Vec<Py<PySocket>> {
     PySockets::hand_over(sockets.bind(py), dirty)
 }
 
+/// Ends a turn's staging when dropped.
+struct Stages;
+
+impl Drop for Stages {
+    fn drop(&mut self) {
+        CORK.with(|cork| cork.stages.set(false));
+    }
+}
+
 /// Runs `work`, and then appends what coordinators have staged meanwhile.
 pub(crate) fn staging<R>(py: Python<'_>, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
-    CORK.with(|cork| cork.stages.set(true));
-    let done = work();
-    CORK.with(|cork| cork.stages.set(false));
-    let mut flushed = Ok(());
+    let done = {
+        CORK.with(|cork| cork.stages.set(true));
+        let _stages = Stages;
+        work()
+    };
     for staging in CORK.with(|cork| std::mem::take(&mut *cork.staged.borrow_mut())) {
         // One that fails must not keep back the records of others
-        let one = staging.bind(py).call_method0(intern!(py, python::FLUSH));
-        flushed = flushed.and(one.map(|_| ()));
+        let flush = staging.bind(py).getattr(intern!(py, python::FLUSH))?;
+        call_logged(&flush, &PyTuple::empty(py))?;
     }
-    done.and_then(|done| flushed.map(|()| done))
+    done
 }
 
 /// Has the end of the turn append what a coordinator stages; false if it does not, as no turn is running that would.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use sharecore_net::{Poller, Ready, Senders, Socket};
 
 use crate::collected::collected;
-use crate::cork::{corked, staging};
+use crate::cork::corked;
 use crate::exchange::PyExchange;
 use crate::python;
 use crate::socket::{Chunk, PySocket};
@@ -18,6 +18,13 @@ use crate::store_events::PyStoreEvents;
 
 /// Serve at most this many connections before the event loop does something else.
 const READY_AT_ONCE: usize = 1024;
+
+/// Keeps the first error.
+fn note(failed: &mut PyResult<()>, result: PyResult<()>) {
+    if failed.is_ok() {
+        *failed = result;
+    }
+}
 
 /// The connections of a thread and their poller.
 #[pyclass(name = "Sockets", module = "sharecore._core")]
@@ -76,22 +83,25 @@ impl PySockets {
             .as_ref()
             .map(|it| it.bind(py).clone());
         let clients = ready.len() + again.len();
-        if let Some(events) = &commits {
-            PyStoreEvents::begin_turn(events, clients);
-        }
-        let served = staging(py, || {
+        let mut failed = Ok(());
+        let serve = || {
             // An error of one connection must not stop the others: readiness is reported only once
-            let mut failed = Self::take_back(sockets);
+            let returned = Self::take_back(sockets, &mut failed);
             for socket in again {
-                failed = failed.and(Self::serve(sockets, socket.bind(py)));
+                note(&mut failed, Self::serve(sockets, socket.bind(py)));
             }
             for each in ready {
-                failed = failed.and(Self::serve_ready(sockets, each));
+                note(&mut failed, Self::serve_ready(sockets, each));
             }
-            failed
-        });
-        let committed = commits.map_or(Ok(()), |events| PyStoreEvents::end_turn(&events, clients));
-        served.and(committed)
+            clients + returned
+        };
+        let committed = if let Some(events) = commits {
+            PyStoreEvents::turn(&events, clients, || Ok(serve()))
+        } else {
+            serve();
+            Ok(())
+        };
+        failed.and(committed)
     }
 
     fn serve_ready(sockets: &Bound<'_, Self>, ready: &Ready) -> PyResult<()> {
@@ -159,21 +169,21 @@ impl PySockets {
         }
     }
 
-    /// Takes sockets back whose responses other threads have sent, and handles the results.
-    fn take_back(sockets: &Bound<'_, Self>) -> PyResult<()> {
+    /// Takes sockets back whose responses other threads have sent, and handles the results; returns how many.
+    fn take_back(sockets: &Bound<'_, Self>, failed: &mut PyResult<()>) -> usize {
         let returned = match &mut sockets.borrow_mut().senders {
             Some(senders) => senders.sent(),
-            None => return Ok(()),
+            None => return 0,
         };
-        // An error of one connection must not stop the others
-        let mut failed = Ok(());
+        let mut count = 0;
         for job in returned {
+            count += 1;
             let socket = job.of.clone_ref(sockets.py());
             let socket = socket.bind(sockets.py());
             let settled = PySocket::guarded(socket, || PySocket::returned(socket, job));
-            failed = failed.and(settled.map(|_| ()));
+            note(failed, settled.map(|_| ()));
         }
-        failed
+        count
     }
 
     fn insert(&mut self, key: usize, socket: Py<PySocket>) {

@@ -5,7 +5,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 use sharecore_share::IdMap;
-use sharecore_store::{Damage, Outcome};
+use sharecore_store::{Damage, Outcome, Store};
 
 use crate::collected::collected;
 use crate::cork::staging;
@@ -18,6 +18,17 @@ const SWEPT_AT: usize = 64;
 
 /// How often a turn commits at its end: what one commit has staged goes into the next.
 const COMMITS_MAX: usize = 4;
+
+/// Leaves the store's turn when dropped, if a panic has kept it from its end.
+struct Left<'a>(&'a Store);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.leave_turn();
+        }
+    }
+}
 
 /// What a store reports: writes that have ended, logs that have moved, reads that are done, damage.
 #[pyclass(name = "StoreEvents", module = "sharecore._core")]
@@ -35,6 +46,37 @@ pub(crate) struct PyStoreEvents {
 }
 
 impl PyStoreEvents {
+    /// Runs `work`, a turn of the event loop that begins with so many clients and returns how many it served. Commits what it
+    /// has written if the store leaves that to the turn, and passes on what has happened.
+    pub(crate) fn turn(
+        events: &Bound<'_, Self>,
+        clients: usize,
+        work: impl FnOnce() -> PyResult<usize>,
+    ) -> PyResult<()> {
+        let py = events.py();
+        let store = events.borrow().store.clone_ref(py);
+        let store = &store.get().0;
+        let _left = Left(store);
+        store.begin_turn(clients);
+        let mut served = clients;
+        let mut done = staging(py, || {
+            served = work()?;
+            Ok(())
+        });
+        for left in (0..COMMITS_MAX).rev() {
+            // other threads may go on while it syncs
+            if !py.detach(|| store.end_turn(served)) {
+                break;
+            }
+            if left > 0 {
+                store.begin_turn(served);
+            }
+            let drained = staging(py, || Self::drain(events));
+            done = done.and(drained);
+        }
+        done
+    }
+
     /// Forgets the logs that nobody uses any more.
     fn sweep(events: &Bound<'_, Self>) {
         let py = events.py();
@@ -96,25 +138,13 @@ impl PyStoreEvents {
         log.map_or(Ok(None), |log| log.bind(py).upgrade_as())
     }
 
-    /// Begins a turn of the event loop in which `clients` are served.
-    pub(crate) fn begin_turn(events: &Bound<'_, Self>, clients: usize) {
-        events.borrow().store.get().0.begin_turn(clients);
-    }
-
-    /// Commits what was staged since `begin_turn` if the store leaves it to the turn, and passes on what has happened.
-    pub(crate) fn end_turn(events: &Bound<'_, Self>, clients: usize) -> PyResult<()> {
-        let mut passed_on = Ok(());
-        for left in (0..COMMITS_MAX).rev() {
-            if !events.borrow().store.get().0.end_turn() {
-                break;
-            }
-            if left > 0 {
-                Self::begin_turn(events, clients);
-            }
-            let drained = staging(events.py(), || Self::drain(events));
-            passed_on = passed_on.and(drained);
-        }
-        passed_on
+    /// Runs `work` as a turn of the event loop that serves so many clients.
+    #[pyo3(name = "turn")]
+    fn py_turn(events: &Bound<'_, Self>, clients: usize, work: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::turn(events, clients, || {
+            work.call0()?;
+            Ok(clients)
+        })
     }
 
     /// Passes on everything since the last call: first the offsets, then the ends of writes, then the listeners of logs.

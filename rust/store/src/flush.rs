@@ -1,4 +1,5 @@
-//! The committing thread: writes and syncs staged operations as one frame, and reports the outcome.
+//! Commits: staged operations are written and synced as one frame, and the outcome is reported. The committing thread, which
+//! does it unless a caller's turn does (`turn`).
 
 use std::{
     io, mem,
@@ -15,6 +16,7 @@ use crate::{
     shipping::{Full, Shipping},
     state::{Group, State, Writer},
     store::{Shared, Store, hold},
+    turn::BYTES_MAX,
 };
 
 /// About how many bytes a frame carries; other staged operations wait for the next.
@@ -33,13 +35,14 @@ pub(crate) fn run(shared: &Shared) {
                 .lingers_until
                 .saturating_duration_since(Instant::now());
             let all = left.is_zero() || state.closing;
-            if let Some(work) = next(&mut state, all) {
+            let waits_for_turn = state.held && !state.closing;
+            if !waits_for_turn && let Some(work) = next(&mut state, all) {
                 break work;
             }
             if state.closing {
                 return;
             }
-            if left.is_zero() {
+            if left.is_zero() || waits_for_turn {
                 state.writer = Writer::Idle;
                 state = shared.work.wait(state).expect("no panic under the lock");
             } else {
@@ -81,6 +84,10 @@ impl Shared {
     /// Has what is staged committed at once, after releasing the lock: by the committing thread, or at the end of the turn.
     pub(crate) fn hurry(&self, mut state: MutexGuard<'_, State>) {
         state.hurry();
+        if state.staged_bytes > BYTES_MAX {
+            // a thread writes it while the turn goes on
+            state.held = false;
+        }
         if !state.held {
             self.wake(state);
         }

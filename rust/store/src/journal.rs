@@ -22,7 +22,7 @@ pub(crate) struct Written {
     pub(crate) positions: Vec<u32>,
 }
 
-/// The write end of the journal; owned by the committing thread.
+/// The write end of the journal; used by one thread at a time (`State::writer`).
 pub(crate) struct Journal {
     pub(crate) dir: PathBuf,
     pub(crate) segment: u64,

@@ -34,7 +34,7 @@ impl Signal {
         }
     }
 
-    /// Lowers the signal. Later durable writes raise it again.
+    /// Lowers the signal. Later durable writes raise it again. Waits for a byte that is just being written.
     pub(crate) fn lower(&self) {
         if self.raised.load(Ordering::Acquire) {
             let _ = (&self.reader).read(&mut [0]);

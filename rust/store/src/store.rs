@@ -5,7 +5,7 @@ use std::{
     os::fd::RawFd,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
@@ -81,7 +81,7 @@ pub(crate) struct Shared {
     pub(crate) leaving: AtomicBool,
     /// The copy in a bucket, if there is one.
     pub(crate) backup: Option<Arc<Backup>>,
-    /// Whoever `State::writer` says writes to it; locked before the state. None once closed.
+    /// Used by the one that `State::writer` names, or by a simulation's step; locked before the state. None once closed.
     pub(crate) journal: Mutex<Option<Journal>>,
     /// Whether no thread commits (`Store::open_stepped`).
     pub(crate) stepped: AtomicBool,
@@ -300,7 +300,10 @@ impl Store {
             let _ = thread.join();
         }
         while self.shared.step() {}
-        if let Some(journal) = hold(&self.shared.journal).take() {
+        // whoever panicked while it wrote: the rest is closed
+        let journal = self.shared.journal.lock();
+        let journal = journal.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(journal) = journal {
             journal.finish();
         }
         if let Some(backup) = &self.shared.backup {

@@ -2,19 +2,22 @@
 
 use std::{
     mem,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
 use crate::{
     flush::{self, Work},
     options::{Durability, Options, OwnCommits},
-    state::Writer,
-    store::{Store, hold},
+    state::{State, Writer},
+    store::{Shared, Store, hold},
 };
 
 /// Larger commits are the committing thread's.
-const BYTES_MAX: usize = 128 << 10;
+pub(crate) const BYTES_MAX: usize = 128 << 10;
 
 /// How long commits take lately.
 #[derive(Debug)]
@@ -58,26 +61,31 @@ pub(crate) fn own_commits(options: &Options) -> OwnCommits {
 
 impl Store {
     /// Begins a turn of the caller in which it serves `clients`. What is staged during it is committed at its end, by the caller
-    /// if they are few and commits take little time.
+    /// if they are few and commits take little time. Each turn is ended by `end_turn`, or left by `leave_turn`.
     pub fn begin_turn(&self, clients: usize) {
-        let own = self.own_commits;
-        if clients > own.clients_max || self.shared.pace.usual() > own.time_max {
+        if !self.may_commit(clients) || self.shared.pace.usual() > self.own_commits.time_max {
             return;
         }
         let mut state = self.shared.lock();
         state.held = !state.closing && state.writer != Writer::Busy;
     }
 
-    /// Ends a turn. Returns whether the caller has committed, so that it must `drain`.
-    pub fn end_turn(&self) -> bool {
+    fn may_commit(&self, clients: usize) -> bool {
+        let clients_max = self.own_commits.clients_max;
+        clients_max > 0 && clients <= clients_max
+    }
+
+    /// Ends a turn in which `clients` were served. Returns whether the caller has committed, so that it must `drain`.
+    pub fn end_turn(&self, clients: usize) -> bool {
         let shared = &*self.shared;
         let mut state = shared.lock();
-        if !mem::take(&mut state.held) || !state.is_urgent() {
+        if !mem::take(&mut state.held) {
             return false;
         }
         let waits = matches!(state.writer, Writer::Idle | Writer::Lingering);
-        if !waits || state.closing || state.roll || state.staged_bytes > BYTES_MAX {
-            shared.wake(state);
+        let is_own = waits && state.is_urgent() && !state.closing && !state.roll;
+        if !is_own || state.staged_bytes > BYTES_MAX || !self.may_commit(clients) {
+            shared.pass_on(state);
             return false;
         }
         let before = mem::replace(&mut state.writer, Writer::Caller);
@@ -89,17 +97,34 @@ impl Store {
             commits = work.is_some();
             match work {
                 Some(Work::Commit(group)) => flush::commit(shared, journal, group),
-                // a roll that was asked for meanwhile
-                Some(other) => other.run(shared, journal),
+                // asked for by another thread since
+                Some(roll @ Work::Roll) => roll.run(shared, journal),
+                Some(Work::Ship(_)) => unreachable!("a home's commits wait for the bucket"),
                 None => {}
             }
         }
         let mut state = shared.lock();
         debug_assert_eq!(state.writer, Writer::Caller, "another one commits, too");
         state.writer = before;
-        if state.is_urgent() || state.closing || state.roll {
-            shared.wake(state);
-        }
+        shared.pass_on(state);
         commits
+    }
+
+    /// Ends a turn that went wrong: the committing thread takes what it has staged.
+    pub fn leave_turn(&self) {
+        let mut state = self.shared.lock();
+        if mem::take(&mut state.held) {
+            self.shared.pass_on(state);
+        }
+    }
+}
+
+impl Shared {
+    /// Wakes the committing thread if there is work that it does not notice by itself.
+    fn pass_on(&self, state: MutexGuard<'_, State>) {
+        let lingers = state.writer == Writer::Idle && state.has_staged();
+        if lingers || state.is_urgent() || state.closing || state.roll {
+            self.wake(state);
+        }
     }
 }

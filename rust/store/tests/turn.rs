@@ -52,7 +52,7 @@ fn settle(store: &Store, log: LogId) {
     for _ in 0..10_000 {
         store.begin_turn(1);
         let appended = store.append(log, &PLAIN.bytes(), 1000).expect("room");
-        let is_own = store.end_turn();
+        let is_own = store.end_turn(1);
         store.wait(appended.sequence);
         store.drain();
         if is_own {
@@ -75,7 +75,7 @@ fn what_a_turn_stages_is_durable_at_its_end() {
     let before = store.offsets(log).expect("a log").high_watermark;
     assert_eq!(before, first.base_offset, "the turn has not ended");
     let commits = store.figures().commits.iter().sum::<u64>();
-    assert!(store.end_turn());
+    assert!(store.end_turn(1));
     assert!(!is_signaled(&store, 0), "the caller knows by itself");
     let drained = store.drain();
     assert_eq!(drained.outcomes.len(), 1);
@@ -99,7 +99,7 @@ fn a_thread_commits_for_many_clients() {
     settle(&store, log);
     store.begin_turn(17);
     let appended = store.append(log, &PLAIN.bytes(), 1000).expect("room");
-    assert!(!store.end_turn());
+    assert!(!store.end_turn(1));
     assert!(is_signaled(&store, 20));
     assert_eq!(store.drain().outcomes[0].sequence, appended.sequence);
 }
@@ -118,13 +118,13 @@ fn a_thread_commits_where_turns_may_not() {
         },
         ..options(16)
     };
-    for (options, clients) in [(synced, 2), (slow, 1), (options(0), 1)] {
+    for (options, clients) in [(synced, 2), (slow, 1), (options(0), 1), (options(0), 0)] {
         let store = open(dir.path(), &options);
         let log = create_log(&store);
         for _ in 0..100 {
             store.begin_turn(clients);
             let appended = store.append(log, &PLAIN.bytes(), 1000).expect("room");
-            assert!(!store.end_turn());
+            assert!(!store.end_turn(clients));
             store.wait(appended.sequence);
         }
     }
@@ -154,7 +154,7 @@ fn large_writes_are_a_threads() {
         ..PLAIN
     };
     let appended = store.append(log, &large.bytes(), 1000).expect("room");
-    assert!(!store.end_turn());
+    assert!(!store.end_turn(1));
     store.wait(appended.sequence);
 }
 
@@ -166,7 +166,7 @@ fn a_turn_that_waits_is_not_waited_for() {
     settle(&store, log);
     store.begin_turn(1);
     put(&store, log, PLAIN).expect("appended");
-    assert!(!store.end_turn(), "the thread has committed");
+    assert!(!store.end_turn(1), "the thread has committed");
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn an_empty_turn_commits_nothing() {
     settle(&store, log);
     let commits = store.figures().commits.iter().sum::<u64>();
     store.begin_turn(1);
-    assert!(!store.end_turn());
-    assert!(!store.end_turn(), "a turn that never began");
+    assert!(!store.end_turn(1));
+    assert!(!store.end_turn(1), "a turn that never began");
     assert_eq!(store.figures().commits.iter().sum::<u64>(), commits);
 }
 
@@ -195,7 +195,7 @@ fn full_segments_are_begun_by_the_thread() {
     for round in 0..1000 {
         store.begin_turn(1);
         let appended = store.append(log, &PLAIN.bytes(), 1000).expect("room");
-        own += i64::from(store.end_turn());
+        own += i64::from(store.end_turn(1));
         store.wait(appended.sequence);
         assert_eq!(store.offsets(log).expect("a log").high_watermark, round + 1);
     }
@@ -214,7 +214,7 @@ fn a_write_that_fails_in_a_turn_is_undone() {
     store.fault().plan(FaultPoint::Write, FULL_DISK, 0, 1);
     store.begin_turn(1);
     let appended = store.append(log, &PLAIN.bytes(), 1000).expect("room");
-    assert!(store.end_turn());
+    assert!(store.end_turn(1));
     let drained = store.drain();
     assert_eq!(drained.outcomes[0].sequence, appended.sequence);
     assert!(drained.outcomes[0].error.is_some());
@@ -223,9 +223,76 @@ fn a_write_that_fails_in_a_turn_is_undone() {
     store.begin_turn(1);
     let again = store.append(log, &PLAIN.bytes(), 1000).expect("room");
     assert_eq!(again.base_offset, end);
-    assert!(!store.end_turn());
+    assert!(!store.end_turn(1));
     store.wait(again.sequence);
     assert_eq!(store.offsets(log).expect("a log").high_watermark, end + 1);
+}
+
+#[test]
+fn a_segment_asked_for_in_a_turn_is_begun() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &options(16));
+    let log = create_log(&store);
+    settle(&store, log);
+    let segments = store.figures().segments;
+    store.begin_turn(1);
+    store.roll().expect("a store that writes");
+    assert!(!store.end_turn(1));
+    for _ in 0..10_000 {
+        if store.figures().segments > segments {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    panic!("nobody began it");
+}
+
+#[test]
+fn what_a_turn_leaves_is_committed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &options(16));
+    let log = create_log(&store);
+    settle(&store, log);
+    store.begin_turn(1);
+    store.append(log, &PLAIN.bytes(), 1000).expect("room");
+    store.leave_turn();
+    assert!(is_signaled(&store, 20));
+}
+
+/// Several megabytes are written while the turn that received them goes on.
+#[test]
+fn large_writes_do_not_wait_for_the_end_of_a_turn() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &options(16));
+    let log = create_log(&store);
+    settle(&store, log);
+    store.begin_turn(1);
+    let large = common::Client {
+        value_bytes: 200 << 10,
+        ..PLAIN
+    };
+    store.append(log, &large.bytes(), 1000).expect("room");
+    assert!(is_signaled(&store, 20));
+    assert!(!store.end_turn(1));
+}
+
+#[test]
+fn what_lingers_is_not_forgotten_by_a_turn() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path(), &options(16));
+    let log = create_log(&store);
+    let records = &[(Some(&b"key"[..]), Some(&b"value"[..]))];
+    for pause_ms in [0, 3, 6, 9] {
+        settle(&store, log);
+        let first = store.append_local(log, records, None, 1, true);
+        store.begin_turn(1);
+        // the time to linger may end in the turn
+        thread::sleep(Duration::from_millis(pause_ms));
+        let second = store.append_local(log, records, None, 1, true);
+        store.end_turn(1);
+        store.wait(first.expect("room").sequence);
+        store.wait(second.expect("room").sequence);
+    }
 }
 
 #[test]
@@ -278,7 +345,7 @@ fn turns_and_threads_commit_everything_in_order() {
                 .append(logs[0], &PLAIN.bytes(), 1000)
                 .expect("room")
                 .sequence;
-            if store.end_turn() {
+            if store.end_turn(1) {
                 own += 1;
             } else {
                 store.wait(last);
