@@ -278,7 +278,8 @@ def repair(
             return False
         _, nodes, _, _ = await operator.members()
         if nodes and (damaged or any(each.is_fatal for each in ours)):
-            raise CommandFailed(f"{len(nodes)} nodes are running: stop them first")
+            running = f"nodes {', '.join(sorted(nodes, key=int))} are running or stopped a moment ago"
+            raise CommandFailed(f"{running}: stop them, and retry once their session has expired")
         for each, error in await set_right(operator.admin, ours):
             raise CommandFailed(f"{each.topic}: {each.name} could not be set to {each.wanted}: {error}")
         for each in ours:
