@@ -17,7 +17,7 @@ build/wheel: $(SOURCES) build/sources | .venv/.created
 	.venv/bin/maturin build --release --locked --features testing --interpreter .venv/bin/python --out dist
 	@echo dist/sharecore-*.whl > $@
 
-# the wheel with S3 as a bucket, which takes twice as long to build: `make test` does without
+# the wheel with S3, Google Cloud Storage and Azure as a bucket, which takes twice as long to build: `make test` does without
 build/bucket/wheel: $(SOURCES) build/sources | .venv/.created
 	@.ci/need cargo
 	rm -rf $(@D) && mkdir -p $(@D)
@@ -36,6 +36,19 @@ VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 build/go/versitygw: mk/build.mk
 	@.ci/need go
 	GOBIN=$(CURDIR)/build/go go install $(VERSITYGW)
+	@touch $@
+
+FAKE_GCS := github.com/fsouza/fake-gcs-server@v1.56.1
+build/go/fake-gcs-server: mk/build.mk
+	@.ci/need go
+	GOBIN=$(CURDIR)/build/go go install $(FAKE_GCS)
+	@touch $@
+
+AZURITE := azurite@3.35.0
+build/azurite/.installed: mk/build.mk
+	@.ci/need node
+	mkdir -p $(@D)
+	npm install --silent --no-audit --no-fund --prefix $(@D) $(AZURITE)
 	@touch $@
 
 # what the wheel needs, so that it is installed while the wheel is still compiled

@@ -12,8 +12,9 @@ tier-oldest: .venv/.installed .venv-test/.installed jars $(OLDEST_JARS)/.done ##
 torture: .venv/.installed .venv-test/.installed ## kill the broker KILLS times (100) under load, fail its writes FAULTS times (100), audit what it answered
 	SEED=$${SEED:-$$RANDOM} KILLS=$${KILLS:-100} FAULTS=$${FAULTS:-100} $(PYTEST) -s -m "long or not long" tests/interop/test_crash.py
 
-bucket: .venv-bucket/.installed build/go/versitygw ## buckets: a server that is wrong in one way at a time; versitygw, and a broker that is lost LOSSES times (3) with its disk (takes Go)
-	VERSITYGW=$(CURDIR)/build/go/versitygw SHARECORE=$(CURDIR)/.venv-bucket/bin/sharecore \
+bucket: .venv-bucket/.installed build/go/versitygw build/go/fake-gcs-server build/azurite/.installed ## buckets: a server that is wrong in one way at a time; versitygw, fake-gcs-server, Azurite, and a broker that is lost LOSSES times (3) with its disk (takes Go and Node)
+	VERSITYGW=$(CURDIR)/build/go/versitygw FAKE_GCS_SERVER=$(CURDIR)/build/go/fake-gcs-server \
+		AZURITE=$(CURDIR)/build/azurite/node_modules/.bin/azurite-blob SHARECORE=$(CURDIR)/.venv-bucket/bin/sharecore \
 		.venv-bucket/bin/python -m pytest -s $(ARGS) tests/bucket
 
 takeovers: .venv/.installed .venv-test/.installed ## kill the leader of a home KILLS times (100) and stop it STOPS times (10): how long nothing is answered, and what is lost (half an hour; ARGS="--url s3://...")

@@ -27,7 +27,7 @@ __all__ = [
     "decode_columns", "decode_records", "decode_share_state", "decompress", "encode_batch",
     "encode_records", "has_own_data",
     "inspect_bucket", "is_proven", "java_hash", "monotonic_ms", "next_epoch", "now_ms",
-    "observe_partitions", "plant_bug", "plant_mistake", "prepare_home", "probe_bucket", "reaches_s3",
+    "observe_partitions", "plant_bug", "plant_mistake", "prepare_home", "probe_bucket", "reaches_clouds",
     "read_request_header", "remove_bucket", "restore_bucket", "return_memory_soon", "settle",
     "skip_tagged_fields", "survey_store", "use_one_heap", "whole_batches",
 ]  # fmt: skip
@@ -2639,8 +2639,8 @@ def bucket_url(url: str) -> str:
             secret.
     """
 
-def reaches_s3() -> bool:
-    """Return whether this build supports S3; every build supports directories."""
+def reaches_clouds() -> bool:
+    """Return whether this build supports S3, Google Cloud Storage and Azure; all support directories."""
 
 def probe_bucket(
     url: str, endpoint: str | None, region: str | None, allow_http: bool, random: tuple[int, int]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from sharecore.cli.app import app
 from sharecore.errors import ConfigError
-from sharecore.storage.bucket import BucketPlace, CopyOptions, Probe, probe, reaches_s3
+from sharecore.storage.bucket import BucketPlace, CopyOptions, Probe, probe, reaches_clouds
 
 URL = f"s3://{BUCKET}/queue"
 SECRET = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
@@ -21,7 +21,7 @@ SECRET = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert reaches_s3(), "this build does not reach S3: make bucket"
+    assert reaches_clouds(), "this build does not reach S3: make bucket"
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")

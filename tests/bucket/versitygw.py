@@ -35,14 +35,15 @@ def versitygw(directory: Path) -> Iterator[str]:
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
-            _wait(process, port, directory / "log")
+            wait_for(process, port, directory / "log")
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait(20)
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Wait until a server listens."""
     end = time.monotonic() + _START_S
     while time.monotonic() < end:
         assert process.poll() is None, log.read_text()

@@ -1,5 +1,7 @@
 """A server that speaks as much of S3's protocol as a bucket takes, in memory; and what is wrong with some.
 
+Google's XML API is the same but for the condition of a create and what a missing right is called.
+
 It checks no signatures. What is proved against real servers stands in tests/bucket.
 """
 
@@ -14,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 BUCKET = "backups"
+_CREATE_ONCE = {False: ("If-None-Match", "*"), True: ("x-goog-if-generation-match", "0")}
 
 
 class S3Server:
@@ -27,6 +30,7 @@ class S3Server:
         self.headers: list[dict[str, str]] = []
         self.denied: set[str] = set()
         """Rights that are missing: Get, Put, Delete, List."""
+        self.is_google = False
         self.is_racy = False
         """Whether a create looks, waits and writes, as s3s-fs does."""
         self.status: int | None = None
@@ -50,6 +54,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(self.s3.status, "SlowDown", "Please reduce your request rate.")
         elif not self._key() and right not in ("List", "GetLifecycle"):
             self._refuse(400, "InvalidRequest", "no key")
+        elif right in self.s3.denied and self.s3.is_google:
+            details = f"sa@project does not have storage.objects.{right.lower()} access to the object."
+            self._refuse(
+                403, "AccessDenied", f"Access denied.</Message><Details>{details}</Details><Message>"
+            )
         elif right in self.s3.denied:
             self._refuse(403, "AccessDenied", f"not authorized to perform: s3:{right}")
         elif urlsplit(self.path).path.split("/")[1] != BUCKET:
@@ -82,7 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._begin("Put"):
             return None
         key = self._key()
-        if self.headers.get("If-None-Match") != "*":
+        name, value = _CREATE_ONCE[self.s3.is_google]
+        if self.headers.get(name) != value:
             self.s3.objects[key] = body
         elif self.s3.is_racy:
             exists = key in self.s3.objects

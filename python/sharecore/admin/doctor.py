@@ -35,7 +35,7 @@ from sharecore.errors import ConfigError, ErrorCode, KafkaError
 from sharecore.plural import counted
 from sharecore.sharestate.keys import STATE_TOPIC
 from sharecore.storage import Storage, StorageOptions, store_logs
-from sharecore.storage.bucket import bucket_url, reaches_s3
+from sharecore.storage.bucket import bucket_url, reaches_clouds
 from sharecore.storage.identity import FILE_NAME, judge, repeated_by
 
 _FREE_BYTES_MIN = 1 << 30
@@ -128,10 +128,10 @@ def configuration(properties: Mapping[str, str]) -> list[Finding]:
         )
     if config.sharecore_bucket_url is not None:
         url = bucket_url(config.sharecore_bucket_url)
-        if url.startswith("s3:") and not reaches_s3():
+        if not url.startswith("file:") and not reaches_clouds():
             found.append(
                 Finding(
-                    about, "bad", f"{url}: this build of sharecore cannot reach S3", "pip install sharecore"
+                    about, "bad", f"{url}: this build of sharecore cannot reach it", "pip install sharecore"
                 )
             )
         else:

@@ -28,18 +28,24 @@ _UNITS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
 bucket = commands("Buckets that hold a copy of what a broker keeps.")
 
 Url = Annotated[
-    str, typer.Argument(metavar="URL", help="The bucket: s3://BUCKET/PREFIX, or file:///DIRECTORY.")
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="The bucket: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or "
+        "file:///DIRECTORY.",
+    ),
 ]
 Endpoint = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
     typer.Option(
         metavar="URL",
-        help="A server that speaks S3's protocol; without it AWS_ENDPOINT_URL, or Amazon's.",
+        help="A server other than the cloud's own; without it AWS_ENDPOINT_URL, STORAGE_EMULATOR_HOST or "
+        "AZURE_STORAGE_ENDPOINT.",
     ),
 ]
 Region = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
-    typer.Option(metavar="NAME", help="The bucket's region; without it AWS_REGION, or us-east-1."),
+    typer.Option(metavar="NAME", help="The region of a bucket of S3; without it AWS_REGION, or us-east-1."),
 ]
 AllowHttp = Annotated[
     bool, typer.Option("--allow-http", help="Reach an endpoint on another machine without TLS.")

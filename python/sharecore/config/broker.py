@@ -189,8 +189,8 @@ class BrokerConfig(
             self._check_bucket(self.sharecore_bucket_url)
         elif self.sharecore_durability == "bucket":
             raise ConfigError(
-                "sharecore.durability=bucket: set sharecore.bucket.url, as s3://BUCKET/PREFIX or "
-                "file:///DIRECTORY"
+                "sharecore.durability=bucket: set sharecore.bucket.url, as s3://BUCKET/PREFIX, "
+                "gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or file:///DIRECTORY"
             )
         self._check_cache()
         check_relations(self.value, self.explicit)

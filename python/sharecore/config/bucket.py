@@ -9,7 +9,7 @@ from sharecore.config.keys import Kind, setting
 
 
 def check_bucket_url(text: str) -> None:
-    """Allow s3://BUCKET/PREFIX or file:///DIRECTORY"""
+    """Allow s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or file:///DIRECTORY"""
     bucket_url(text)
 
 
@@ -29,18 +29,20 @@ class BucketSettings:
     sharecore_bucket_url: str | None = setting(
         Kind.STRING,
         None,
-        "Bucket for a copy of everything committed, as s3://BUCKET/PREFIX or file:///DIRECTORY; empty: no "
-        "copy. Answers wait for it only with `sharecore.durability=bucket`.",
+        "Bucket for a copy of everything committed, as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, "
+        "az://ACCOUNT/CONTAINER/PREFIX or file:///DIRECTORY; empty: no copy. Answers wait for it only with "
+        "`sharecore.durability=bucket`.",
         check=check_bucket_url,
     )
     sharecore_bucket_endpoint: str | None = setting(
         Kind.STRING,
         None,
-        "URL of an S3-compatible server; default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else Amazon's.",
+        "URL of a server other than the cloud's own; default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL; for "
+        "gs:// STORAGE_EMULATOR_HOST; for az:// AZURE_STORAGE_ENDPOINT.",
         check=check_endpoint,
     )
     sharecore_bucket_region: str | None = setting(
-        Kind.STRING, None, "Region of the bucket; default: AWS_REGION, AWS_DEFAULT_REGION, else us-east-1."
+        Kind.STRING, None, "Region of an S3 bucket; default: AWS_REGION, AWS_DEFAULT_REGION, else us-east-1."
     )
     sharecore_bucket_allow_http: bool = setting(
         Kind.BOOLEAN, False, "Allow an endpoint on another machine without TLS."

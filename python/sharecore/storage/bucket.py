@@ -18,7 +18,7 @@ from sharecore._core import (
     inspect_bucket,
     prepare_home,
     probe_bucket,
-    reaches_s3,
+    reaches_clouds,
     remove_bucket,
     restore_bucket,
 )
@@ -43,7 +43,7 @@ __all__ = [
     "inspect",
     "prepare",
     "probe",
-    "reaches_s3",
+    "reaches_clouds",
     "restore",
     "standby",
 ]
@@ -55,8 +55,8 @@ class BucketPlace:
     machine's role.
 
     Args:
-        url: s3://BUCKET/PREFIX or file:///DIRECTORY.
-        endpoint: URL of an S3-compatible server; None: from the environment, or Amazon's.
+        url: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or file:///DIRECTORY.
+        endpoint: URL of a server other than the cloud's; None: from the environment, or the cloud's.
         region: None: from the environment, or us-east-1.
         allow_http: whether a remote endpoint may be reached without TLS.
         cache_bytes: how much of a home's sealed segments stays on the local disk; 0: everything.

@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use sharecore_bucket::inspect::inspect;
 use sharecore_bucket::probe::{Outcome, Verdict};
 use sharecore_bucket::{Bucket, HOME_WINDOW, Until, remove};
-use sharecore_bucket_io::{HAS_S3, Place, Settings, Transport};
+use sharecore_bucket_io::{HAS_CLOUDS, Place, Settings, Transport};
 use sharecore_store::{
     BackupOptions, BucketError, FreePlace, JournalCache, JournalEnd, Led, Moment, Prepared,
     Restoring, Standby, restore,
@@ -41,10 +41,10 @@ pub(crate) fn bucket_url(url: &str) -> PyResult<String> {
     Ok(place.to_string())
 }
 
-/// True if this build supports S3.
+/// True if this build supports S3, Google Cloud Storage and Azure.
 #[pyfunction]
-pub(crate) fn reaches_s3() -> bool {
-    HAS_S3
+pub(crate) fn reaches_clouds() -> bool {
+    HAS_CLOUDS
 }
 
 /// Probe whether a bucket is safe to use. `random` names the probe's objects; `ValueError`: wrong settings.

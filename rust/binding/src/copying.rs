@@ -204,7 +204,7 @@ fn probed(transport: &Transport, random: u128) -> Result<Verdict, String> {
 
 /// Runs a probe to its end.
 pub(crate) fn run_probe(transport: &Transport, random: u128) -> Result<Probe, String> {
-    let mut probe = Probe::new(random);
+    let mut probe = Probe::new(random, transport.rights());
     while !probe.is_ended() {
         let calls = probe.calls();
         if calls.is_empty() {

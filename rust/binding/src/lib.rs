@@ -116,7 +116,7 @@ mod _core {
     #[pymodule_export]
     use crate::bucket::{
         PyStandby, bucket_url, has_own_data, inspect_bucket, prepare_home, probe_bucket,
-        reaches_s3, remove_bucket, restore_bucket,
+        reaches_clouds, remove_bucket, restore_bucket,
     };
     #[pymodule_export]
     use crate::budget::PyMemoryBudget;

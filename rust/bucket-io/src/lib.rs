@@ -4,14 +4,14 @@
 //! sent again, so that a simulation sees each attempt. No error, log line or `Debug` output contains a credential.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "cloud")]
+mod cloud;
 mod directory;
 mod place;
-#[cfg(feature = "s3")]
-mod s3;
 mod transport;
 
 pub use place::{Place, Settings};
 pub use transport::Transport;
 
-/// Whether this build supports S3, and not only directories.
-pub const HAS_S3: bool = cfg!(feature = "s3");
+/// Whether this build supports S3, Google Cloud Storage and Azure, and not only directories.
+pub const HAS_CLOUDS: bool = cfg!(feature = "cloud");

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use sharecore_bucket::probe::Rights;
+
 /// The location of the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -15,6 +17,22 @@ pub enum Place {
         /// The prefix of all object names, without a slash at either end; may be empty.
         prefix: String,
     },
+    /// A bucket of Google Cloud Storage.
+    Gcs {
+        /// The bucket's name.
+        bucket: String,
+        /// As for S3.
+        prefix: String,
+    },
+    /// A container of Azure Blob Storage.
+    Azure {
+        /// The storage account.
+        account: String,
+        /// The container's name.
+        container: String,
+        /// As for S3.
+        prefix: String,
+    },
 }
 
 /// Settings of a bucket. Credentials are not part of them: they come from the environment, or from the machine's role.
@@ -22,9 +40,10 @@ pub enum Place {
 pub struct Settings {
     /// The location of the objects.
     pub place: Place,
-    /// URL of the server; None: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or Amazon's.
+    /// URL of the server; None: from the environment (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`,
+    /// `STORAGE_EMULATOR_HOST`, `AZURE_STORAGE_ENDPOINT`), or the cloud's.
     pub endpoint: Option<String>,
-    /// None: `AWS_REGION`, `AWS_DEFAULT_REGION`, or us-east-1.
+    /// Of S3; None: `AWS_REGION`, `AWS_DEFAULT_REGION`, or us-east-1.
     pub region: Option<String>,
     /// Whether a remote endpoint may be reached without TLS.
     pub allow_http: bool,
@@ -41,7 +60,7 @@ impl From<Place> for Settings {
     }
 }
 
-const SCHEMES: &str = "allowed: s3://BUCKET/PREFIX or file:///DIRECTORY";
+const SCHEMES: &str = "allowed: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or file:///DIRECTORY";
 
 impl Place {
     /// Parse a URL; errors never repeat anything that may be a password.
@@ -51,10 +70,13 @@ impl Place {
         };
         match scheme {
             "s3" => Self::parse_s3(rest),
+            "gs" => Self::parse_gcs(rest),
+            "az" => Self::parse_azure(rest),
             "file" => Self::parse_directory(rest),
-            "gs" | "az" | "abfs" | "abfss" => Err(format!(
-                "{scheme}:// is not supported, only S3 and S3-compatible servers; {SCHEMES}"
-            )),
+            "gcs" => Err(format!("Google Cloud Storage has the scheme gs; {SCHEMES}")),
+            "azure" | "adl" | "abfs" | "abfss" | "wasb" | "wasbs" => {
+                Err(format!("Azure Blob Storage has the scheme az; {SCHEMES}"))
+            }
             "http" | "https" => Err(format!(
                 "the bucket's URL contains a server name, which belongs in the endpoint; {SCHEMES}"
             )),
@@ -62,22 +84,29 @@ impl Place {
         }
     }
 
-    fn parse_s3(rest: &str) -> Result<Self, String> {
-        if rest.contains(['@', '?', '#']) {
-            return Err(
-                "the bucket's URL contains @, ? or #: credentials and options do not belong in it. \
-                 Credentials come from the environment (AWS_ACCESS_KEY_ID) or the machine's role"
-                    .into(),
-            );
+    /// The permissions that requests need, in the words of the place.
+    pub fn rights(&self) -> Rights {
+        match self {
+            Self::Directory(_) | Self::S3 { .. } => Rights::S3,
+            Self::Gcs { .. } => Rights::GCS,
+            Self::Azure { .. } => Rights::AZURE,
         }
+    }
+
+    /// The name of the store, for messages.
+    pub fn store(&self) -> &'static str {
+        match self {
+            Self::Directory(_) => "a directory",
+            Self::S3 { .. } => "S3",
+            Self::Gcs { .. } => "Google Cloud Storage",
+            Self::Azure { .. } => "Azure",
+        }
+    }
+
+    fn parse_s3(rest: &str) -> Result<Self, String> {
+        check_no_credentials(rest, "AWS_ACCESS_KEY_ID")?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let is_name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
-        let is_edge = |byte: Option<u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric());
-        if !(3..=63).contains(&bucket.len())
-            || !bucket.bytes().all(is_name)
-            || !is_edge(bucket.bytes().next())
-            || !is_edge(bucket.bytes().last())
-        {
+        if !is_name(bucket, b"-.") {
             return Err(
                 "the bucket's URL names no bucket: 3 to 63 lower-case letters, digits, - and ., \
                  with a letter or digit at both ends"
@@ -89,24 +118,51 @@ impl Place {
                 "{bucket} is a directory bucket (S3 Express), whose lists are unordered; use a general purpose bucket"
             ));
         }
-        let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
-        let is_part = |part: &str| {
-            !part.is_empty()
-                && part != "."
-                && part != ".."
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'='))
-        };
-        if !prefix.is_empty() && !prefix.split('/').all(is_part) {
+        Ok(Self::S3 {
+            bucket: bucket.into(),
+            prefix: parse_prefix(prefix)?,
+        })
+    }
+
+    fn parse_gcs(rest: &str) -> Result<Self, String> {
+        check_no_credentials(rest, "GOOGLE_APPLICATION_CREDENTIALS")?;
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if !is_name(bucket, b"-_.") {
             return Err(
-                "the prefix in the bucket's URL may only contain letters, digits, - _ . = and single slashes between them"
+                "the bucket's URL names no bucket: 3 to 63 lower-case letters, digits, -, _ and ., \
+                 with a letter or digit at both ends"
                     .into(),
             );
         }
-        Ok(Self::S3 {
+        Ok(Self::Gcs {
             bucket: bucket.into(),
-            prefix: prefix.into(),
+            prefix: parse_prefix(prefix)?,
+        })
+    }
+
+    fn parse_azure(rest: &str) -> Result<Self, String> {
+        check_no_credentials(rest, "AZURE_STORAGE_ACCOUNT_KEY")?;
+        let (account, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        let (container, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if !is_name(account, b"") || account.len() > 24 {
+            return Err(format!(
+                "the bucket's URL names no storage account: 3 to 24 lower-case letters and digits; {SCHEMES}"
+            ));
+        }
+        if !is_name(container, b"-") || container.contains("--") {
+            return Err(format!(
+                "the bucket's URL names no container: 3 to 63 lower-case letters, digits and single -, \
+                 with a letter or digit at both ends; {SCHEMES}"
+            ));
+        }
+        let prefix = parse_prefix(prefix)?;
+        if prefix.split('/').any(|part| part.ends_with('.')) {
+            return Err("the prefix in the bucket's URL has a part that ends with a dot, which Azure does not keep".into());
+        }
+        Ok(Self::Azure {
+            account: account.into(),
+            container: container.into(),
+            prefix,
         })
     }
 
@@ -125,10 +181,68 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Directory(path) => write!(f, "file://{}", path.display()),
-            Self::S3 { bucket, prefix } if prefix.is_empty() => write!(f, "s3://{bucket}"),
-            Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
+            Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}{}", Below(prefix)),
+            Self::Gcs { bucket, prefix } => write!(f, "gs://{bucket}{}", Below(prefix)),
+            Self::Azure {
+                account,
+                container,
+                prefix,
+            } => write!(f, "az://{account}/{container}{}", Below(prefix)),
         }
     }
+}
+
+/// A prefix after its slash, if there is one.
+struct Below<'a>(&'a str);
+
+impl fmt::Display for Below<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        write!(f, "/{}", self.0)
+    }
+}
+
+fn check_no_credentials(rest: &str, variable: &str) -> Result<(), String> {
+    if rest.contains(['@', '?', '#']) {
+        return Err(format!(
+            "the bucket's URL contains @, ? or #: credentials and options do not belong in it. \
+             Credentials come from the environment ({variable}) or the machine's role"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a text has 3 to 63 lower-case letters, digits and other allowed bytes, which are not at its ends.
+fn is_name(text: &str, others: &[u8]) -> bool {
+    let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
+    let bytes = text.as_bytes();
+    (3..=63).contains(&bytes.len())
+        && bytes
+            .iter()
+            .all(|byte| is_plain(byte) || others.contains(byte))
+        && bytes.first().is_some_and(is_plain)
+        && bytes.last().is_some_and(is_plain)
+}
+
+fn parse_prefix(prefix: &str) -> Result<String, String> {
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part != "."
+            && part != ".."
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'='))
+    };
+    if !prefix.is_empty() && !prefix.split('/').all(is_part) {
+        return Err(
+            "the prefix in the bucket's URL may only contain letters, digits, - _ . = and single slashes between them"
+                .into(),
+        );
+    }
+    Ok(prefix.into())
 }
 
 #[cfg(test)]
@@ -141,6 +255,10 @@ mod tests {
             "s3://backups",
             "s3://my.backups-1/a/b_c=1/d.e",
             "file:///mnt/backup",
+            "gs://backups",
+            "gs://my_backups.example/a/b",
+            "az://account1/backups",
+            "az://account1/back-ups/a/b_c=1/d.e",
         ] {
             assert_eq!(Place::parse(url).unwrap().to_string(), url);
         }
@@ -153,7 +271,25 @@ mod tests {
         for (url, says) in [
             ("backups", "no scheme"),
             ("ftp://backups", "unknown scheme"),
-            ("gs://backups", "not supported"),
+            ("gcs://backups", "scheme gs"),
+            ("gs://-backups", "names no bucket"),
+            (
+                "gs://key:secret@backups/x",
+                "GOOGLE_APPLICATION_CREDENTIALS",
+            ),
+            ("gs://backups/a//b", "single slashes"),
+            (
+                "abfss://backups@account1.dfs.core.windows.net/x",
+                "scheme az",
+            ),
+            ("az://backups", "names no container"),
+            ("az://my-backups/x1x", "names no storage account"),
+            ("az://account1/back--ups", "names no container"),
+            ("az://account1/backups/x./y", "ends with a dot"),
+            (
+                "az://account1/backups?sig=secret",
+                "AZURE_STORAGE_ACCOUNT_KEY",
+            ),
             ("https://s3.example/backups", "endpoint"),
             ("s3://", "names no bucket"),
             ("s3://Backups", "names no bucket"),

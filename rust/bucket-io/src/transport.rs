@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::mpsc;
 
+use sharecore_bucket::probe::Rights;
 use sharecore_bucket::{Answer, Bucket, Call, What};
 
+#[cfg(feature = "cloud")]
+use crate::cloud::Cloud;
 use crate::directory::Directory;
 use crate::place::{Place, Settings};
-#[cfg(feature = "s3")]
-use crate::s3::S3;
 
 /// A callback for the answer to a call.
 pub(crate) type Done = Box<dyn FnOnce(u64, Answer) + Send>;
@@ -23,12 +24,13 @@ pub(crate) struct Request {
 pub struct Transport {
     kind: Kind,
     url: String,
+    rights: Rights,
 }
 
 enum Kind {
     Directory(Directory),
-    #[cfg(feature = "s3")]
-    S3(S3),
+    #[cfg(feature = "cloud")]
+    Cloud(Cloud),
 }
 
 impl fmt::Debug for Transport {
@@ -42,20 +44,26 @@ impl Transport {
     pub fn start(settings: &Settings) -> Result<Self, String> {
         let kind = match &settings.place {
             Place::Directory(root) => Kind::Directory(Directory::start(root)?),
-            #[cfg(feature = "s3")]
-            Place::S3 { bucket, prefix } => Kind::S3(S3::start(settings, bucket, prefix)?),
-            #[cfg(not(feature = "s3"))]
-            Place::S3 { .. } => return Err(format!("{}: {WITHOUT_S3}", settings.place)),
+            #[cfg(feature = "cloud")]
+            _ => Kind::Cloud(Cloud::start(settings)?),
+            #[cfg(not(feature = "cloud"))]
+            place => return Err(without_clouds(place)),
         };
         Ok(Self {
             kind,
             url: settings.place.to_string(),
+            rights: settings.place.rights(),
         })
     }
 
     /// The bucket's URL.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The names of the permissions that requests need.
+    pub fn rights(&self) -> Rights {
+        self.rights
     }
 
     /// Send a request. `done` gets the call's ID and the answer on a transport thread, which it must not block.
@@ -66,8 +74,8 @@ impl Transport {
         };
         let refused = match &self.kind {
             Kind::Directory(directory) => directory.send(request),
-            #[cfg(feature = "s3")]
-            Kind::S3(s3) => s3.send(request),
+            #[cfg(feature = "cloud")]
+            Kind::Cloud(cloud) => cloud.send(request),
         };
         if let Err(Request { call, done }) = refused {
             done(call.id, ended());
@@ -79,8 +87,8 @@ impl Transport {
     pub fn harmful_rule(&self) -> Option<String> {
         match &self.kind {
             Kind::Directory(_) => None,
-            #[cfg(feature = "s3")]
-            Kind::S3(s3) => s3.harmful_rule(),
+            #[cfg(feature = "cloud")]
+            Kind::Cloud(cloud) => cloud.harmful_rule(),
         }
     }
 
@@ -128,6 +136,11 @@ fn ended() -> Answer {
     Answer::Unknown("the thread that sends requests to the bucket has ended".into())
 }
 
-#[cfg(not(feature = "s3"))]
-const WITHOUT_S3: &str = "this build of sharecore cannot reach S3. Install the released wheel (pip install sharecore), \
-                          or build one: maturin build --release";
+#[cfg(not(feature = "cloud"))]
+fn without_clouds(place: &Place) -> String {
+    format!(
+        "{place}: this build of sharecore cannot reach {}. Install the released wheel (pip install sharecore), \
+         or build one: maturin build --release",
+        place.store()
+    )
+}

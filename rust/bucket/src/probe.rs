@@ -15,6 +15,44 @@ pub const CREATES: usize = 8;
 const BODY_BYTES: usize = 1024;
 const RANGE: std::ops::Range<u64> = 100..200;
 
+/// The names of the permissions that requests need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights {
+    list: &'static str,
+    get: &'static str,
+    /// For an object that does not exist.
+    get_absent: &'static str,
+    create: &'static str,
+    delete: &'static str,
+}
+
+impl Rights {
+    /// Amazon's.
+    pub const S3: Self = Self {
+        list: "s3:ListBucket",
+        get: "s3:GetObject",
+        get_absent: "s3:GetObject; without s3:ListBucket S3 answers 403 for absent objects",
+        create: "s3:PutObject",
+        delete: "s3:DeleteObject",
+    };
+    /// Google's.
+    pub const GCS: Self = Self {
+        list: "storage.objects.list",
+        get: "storage.objects.get",
+        get_absent: "storage.objects.get; without storage.objects.list Google answers 403 for absent objects",
+        create: "storage.objects.create",
+        delete: "storage.objects.delete",
+    };
+    /// Microsoft's, and the letters of a shared access signature.
+    pub const AZURE: Self = Self {
+        list: "Microsoft.Storage/storageAccounts/blobServices/containers/blobs/read (l in a SAS)",
+        get: "Microsoft.Storage/storageAccounts/blobServices/containers/blobs/read (r in a SAS)",
+        get_absent: "Microsoft.Storage/storageAccounts/blobServices/containers/blobs/read (r in a SAS)",
+        create: "Microsoft.Storage/storageAccounts/blobServices/containers/blobs/write (cw in a SAS)",
+        delete: "Microsoft.Storage/storageAccounts/blobServices/containers/blobs/delete (d in a SAS)",
+    };
+}
+
 /// A check and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
@@ -68,6 +106,7 @@ enum Stage {
 /// The probe of one bucket: send `calls` and pass in each `answer`, until `is_ended`.
 pub struct Probe {
     random: u128,
+    rights: Rights,
     stage: Stage,
     /// The answers of the current stage, in the order of its calls.
     answers: Vec<Option<Answer>>,
@@ -79,10 +118,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Start a probe. Its object names come from `random`, so that two concurrent probes do not collide.
-    pub fn new(random: u128) -> Self {
+    /// Start a probe. Its object names come from `random`, so that two concurrent probes do not collide;
+    /// `rights` are named if they are missing.
+    pub fn new(random: u128, rights: Rights) -> Self {
         Self {
             random,
+            rights,
             stage: Stage::List,
             answers: Vec::new(),
             is_sent: false,
@@ -195,23 +236,27 @@ impl Probe {
         };
         match self.stage {
             Stage::List => {
-                self.note(LIST, first, "s3:ListBucket", |answer| match answer {
+                self.note(LIST, first, self.rights.list, |answer| match answer {
                     Answer::Names(_) => None,
                     _ => Some("a list does not return names".into()),
                 });
                 Stage::Absent
             }
             Stage::Absent => {
-                let right = "s3:GetObject; without s3:ListBucket S3 answers 403 for absent objects";
-                self.note(ABSENT, first, right, |answer| match answer {
-                    Answer::Absent => None,
-                    _ => Some("a name that was never created exists".into()),
-                });
+                self.note(
+                    ABSENT,
+                    first,
+                    self.rights.get_absent,
+                    |answer| match answer {
+                        Answer::Absent => None,
+                        _ => Some("a name that was never created exists".into()),
+                    },
+                );
                 Stage::Create
             }
             Stage::Create => {
                 let is_created = first == Answer::Done;
-                self.note(CREATE, first, "s3:PutObject", |answer| match answer {
+                self.note(CREATE, first, self.rights.create, |answer| match answer {
                     Answer::Done => None,
                     _ => Some("a name that was never created cannot be created".into()),
                 });
@@ -229,11 +274,16 @@ impl Probe {
                 Stage::CreateAgain
             }
             Stage::CreateAgain => {
-                let wrong = "a second create of one name succeeds (If-None-Match is ignored): two brokers could both lead";
-                self.note(CREATE_AGAIN, first, "s3:PutObject", |answer| match answer {
-                    Answer::Exists => None,
-                    _ => Some(wrong.into()),
-                });
+                let wrong = "a second create of one name succeeds (its condition is ignored): two brokers could both lead";
+                self.note(
+                    CREATE_AGAIN,
+                    first,
+                    self.rights.create,
+                    |answer| match answer {
+                        Answer::Exists => None,
+                        _ => Some(wrong.into()),
+                    },
+                );
                 Stage::ReadAgain
             }
             Stage::ReadAgain => {
@@ -248,7 +298,7 @@ impl Probe {
                 Stage::Race(1)
             }
             Stage::RaceRead(round) => {
-                let outcome = judge_race(round, &self.race, &first);
+                let outcome = judge_race(round, &self.race, &first, self.rights);
                 let is_last = outcome != Outcome::Passed || round == ROUNDS;
                 if is_last {
                     self.push(RACE, outcome);
@@ -258,7 +308,7 @@ impl Probe {
             }
             Stage::ListAgain => {
                 let name = self.name(0);
-                self.note(LIST_AGAIN, first, "s3:ListBucket", |answer| match answer {
+                self.note(LIST_AGAIN, first, self.rights.list, |answer| match answer {
                     Answer::Names(names) if names.contains(&(name, BODY_BYTES as u64)) => None,
                     _ => Some("a created object is missing from a later list".into()),
                 });
@@ -266,7 +316,7 @@ impl Probe {
             }
             Stage::Delete => self.judge_deletes(answers),
             Stage::Gone => {
-                self.note(GONE, first, "s3:GetObject", |answer| match answer {
+                self.note(GONE, first, self.rights.get, |answer| match answer {
                     Answer::Absent => None,
                     _ => Some("a deleted object is still readable".into()),
                 });
@@ -287,7 +337,7 @@ impl Probe {
             Stage::Ended
         };
         let answer = refused.unwrap_or(Answer::Done);
-        self.note(DELETE, answer, "s3:DeleteObject", |answer| match answer {
+        self.note(DELETE, answer, self.rights.delete, |answer| match answer {
             Answer::Done => None,
             _ => Some("a delete does not return success".into()),
         });
@@ -305,7 +355,7 @@ impl Probe {
     }
 
     fn note_bytes(&mut self, name: &'static str, answer: Answer, expected: &[u8], wrong: &str) {
-        self.note(name, answer, "s3:GetObject", |answer| match answer {
+        self.note(name, answer, self.rights.get, |answer| match answer {
             Answer::Bytes(bytes) if bytes == expected => None,
             _ => Some(wrong.into()),
         });
@@ -359,7 +409,7 @@ fn body(round: usize, number: usize) -> Body {
 }
 
 /// Judge one round: exactly one create won, and its bytes are stored.
-fn judge_race(round: usize, race: &[Answer], read: &Answer) -> Outcome {
+fn judge_race(round: usize, race: &[Answer], read: &Answer, rights: Rights) -> Outcome {
     let winners: Vec<usize> = (0..race.len())
         .filter(|&number| race[number] == Answer::Done)
         .collect();
@@ -380,9 +430,9 @@ fn judge_race(round: usize, race: &[Answer], read: &Answer) -> Outcome {
     let bytes = match read {
         Answer::Bytes(bytes) => bytes,
         Answer::Absent if unknown.len() == race.len() => {
-            return Outcome::Unanswered(needs(unknown[0].1, "s3:PutObject"));
+            return Outcome::Unanswered(needs(unknown[0].1, rights.create));
         }
-        Answer::Unknown(why) => return Outcome::Unanswered(needs(why, "s3:GetObject")),
+        Answer::Unknown(why) => return Outcome::Unanswered(needs(why, rights.get)),
         _ => return Outcome::Wrong("objects created at once are missing afterwards".into()),
     };
     // a create without an answer may have won

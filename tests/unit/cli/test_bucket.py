@@ -44,7 +44,9 @@ def test_a_directory_that_is_not_mounted(tmp_path: Path) -> None:
     ("url", "says"),
     [
         ("backups", "no scheme"),
-        ("gs://backups", "gs:// is not supported"),
+        ("gs://-backups", "names no bucket"),
+        ("az://backups", "names no container"),
+        ("abfss://backups@account", "Azure Blob Storage has the scheme az"),
         ("s3://Backups", "names no bucket"),
         ("s3://key:hidden@backups", "credentials and options do not belong in it"),
         ("file://mnt", "three slashes"),

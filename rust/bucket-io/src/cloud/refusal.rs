@@ -57,6 +57,11 @@ impl HttpService for Noting {
             .authority()
             .map_or("", |a| a.as_str())
             .to_owned();
+        // Azure's deletes: the response is a success, and has the responses of its parts
+        let is_batch = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("comp=batch"));
         let response = match self.0.execute(request).await {
             Ok(response) => response,
             Err(error) => {
@@ -68,7 +73,7 @@ impl HttpService for Noting {
             }
         };
         let status = response.status();
-        if status.is_success() {
+        if status.is_success() && !is_batch {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
@@ -84,12 +89,20 @@ impl HttpService for Noting {
             }
         }
         let text = String::from_utf8_lossy(&bytes);
-        note(Refusal {
-            server,
-            status: status.as_u16(),
-            code: element(&text, "Code"),
-            message: element(&text, "Message"),
-        });
+        let status = if status.is_success() {
+            part_status(&text)
+        } else {
+            status.as_u16()
+        };
+        if status >= 300 {
+            note(Refusal {
+                server,
+                status,
+                code: first_of(&[element(&text, "Code"), json_text(&text, "error")]),
+                // Google's details name the missing permission
+                message: first_of(&[element(&text, "Details"), element(&text, "Message")]),
+            });
+        }
         Ok(HttpResponse::from_parts(parts, bytes.into()))
     }
 }
@@ -99,6 +112,30 @@ fn note(refusal: Refusal) {
     let _ = REFUSAL.try_with(|seen| *seen.borrow_mut() = Some(refusal));
 }
 
+/// Return the status of the only part of a batch's response; 0 if it has none.
+fn part_status(text: &str) -> u16 {
+    let part = text.split_once("HTTP/1.1 ").map_or("", |(_, rest)| rest);
+    part.get(..3)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or(0)
+}
+
+fn first_of(texts: &[String]) -> String {
+    let found = texts.iter().find(|text| !text.is_empty());
+    found.cloned().unwrap_or_default()
+}
+
+/// Return the first text with this name in a JSON document, such as the error code of a token endpoint.
+fn json_text(document: &str, name: &str) -> String {
+    let value = document
+        .split_once(&format!("\"{name}\""))
+        .and_then(|(_, rest)| rest.trim_start().strip_prefix(':'))
+        .and_then(|rest| rest.trim_start().strip_prefix('"'))
+        .and_then(|rest| rest.split_once('"'))
+        .map_or("", |(value, _)| value);
+    printable(value)
+}
+
 /// Return the text of the first element with this name, in one line of printable characters.
 fn element(document: &str, name: &str) -> String {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
@@ -106,8 +143,13 @@ fn element(document: &str, name: &str) -> String {
         .split_once(&open)
         .and_then(|(_, rest)| rest.split_once(&close))
         .map_or("", |(inner, _)| inner);
-    inner
-        .chars()
+    printable(inner)
+}
+
+/// Return the first line, of printable characters; Azure's further lines have an ID and a time.
+fn printable(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or("");
+    line.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .take(MESSAGE_CHARS_MAX)
         .collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{Error, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use object_store::{Error, GetOptions, ObjectStoreExt, PutMode, PutOptions};
 use sharecore_bucket::{Answer, Body, PAGE_MIN, What};
 
 use super::answer::{Failure, failure};
@@ -17,7 +17,7 @@ use super::refusal::{REFUSAL, Refusal};
 /// A request times out after this long, plus one second per this many bytes; its outcome is then unknown.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const BYTES_PER_SECOND_MIN: usize = 256 << 10;
-/// Names per page of a list, as in S3.
+/// Names per page of a list, as in S3 and Google Cloud Storage.
 const PAGE: usize = 1000;
 const _: () = assert!(PAGE >= PAGE_MIN);
 
@@ -25,6 +25,8 @@ const _: () = assert!(PAGE >= PAGE_MIN);
 #[derive(Clone)]
 pub(super) struct Objects {
     pub(super) store: Store,
+    /// What to say if the machine's role provides no credentials.
+    pub(super) no_credentials: &'static str,
     pub(super) prefix: String,
 }
 
@@ -42,7 +44,7 @@ impl Objects {
         let attempt = async {
             let result = self.attempt(what).await;
             let refusal = REFUSAL.with(|seen| seen.borrow_mut().take());
-            settle(result, refusal.as_ref(), &action, is_delete)
+            self.settle(result, refusal.as_ref(), &action, is_delete)
         };
         let noting = REFUSAL.scope(RefCell::new(None), attempt);
         tokio::time::timeout(limit, noting)
@@ -127,25 +129,26 @@ impl Objects {
             (false, false) => format!("{}/{name}", self.prefix),
         }
     }
-}
 
-fn settle(
-    result: Result<Answer, Error>,
-    refusal: Option<&Refusal>,
-    action: &str,
-    is_delete: bool,
-) -> Answer {
-    match result {
-        Ok(answer) => answer,
-        // a range beyond the end of the object is empty
-        Err(_) if refusal.is_some_and(|r| r.status == 416) => Answer::Bytes(Vec::new()),
-        Err(error) => match failure(&error, refusal, action) {
-            Failure::Exists => Answer::Exists,
-            // some servers report that there was nothing to delete
-            Failure::Absent if is_delete => Answer::Done,
-            Failure::Absent => Answer::Absent,
-            Failure::Unknown(why) => Answer::Unknown(why),
-        },
+    fn settle(
+        &self,
+        result: Result<Answer, Error>,
+        refusal: Option<&Refusal>,
+        action: &str,
+        is_delete: bool,
+    ) -> Answer {
+        match result {
+            Ok(answer) => answer,
+            // a range beyond the end of the object is empty
+            Err(_) if refusal.is_some_and(|r| r.status == 416) => Answer::Bytes(Vec::new()),
+            Err(error) => match failure(&error, refusal, action, self.no_credentials) {
+                Failure::Exists => Answer::Exists,
+                // some servers report that there was nothing to delete
+                Failure::Absent if is_delete => Answer::Done,
+                Failure::Absent => Answer::Absent,
+                Failure::Unknown(why) => Answer::Unknown(why),
+            },
+        }
     }
 }
 

@@ -1,4 +1,7 @@
-//! Lifecycle rules of the bucket, which must not delete or archive objects of a home.
+//! Lifecycle rules of a bucket of S3, which must not delete or archive objects of a home.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use object_store::ClientOptions;
@@ -8,7 +11,6 @@ use object_store::client::{
 };
 use object_store::path::Path;
 use object_store::signer::Signer;
-use std::time::Duration;
 
 /// More than S3 allows: 1,000 rules.
 const BYTES_MAX: usize = 4 << 20;
@@ -17,31 +19,42 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reads the rules of a bucket.
 #[derive(Clone)]
 pub(super) struct Rules {
+    store: Arc<AmazonS3>,
     client: HttpClient,
     region: String,
 }
 
 impl Rules {
-    pub(super) fn new(options: &ClientOptions, region: String) -> object_store::Result<Self> {
+    pub(super) fn new(
+        store: Arc<AmazonS3>,
+        options: &ClientOptions,
+        region: String,
+    ) -> object_store::Result<Self> {
         let client = ReqwestConnector::default().connect(options)?;
-        Ok(Self { client, region })
+        Ok(Self {
+            store,
+            client,
+            region,
+        })
     }
 
     /// Return which rule deletes or archives objects below a prefix; None if none does, or the rules cannot be read.
-    pub(super) async fn harmful(&self, store: &AmazonS3, prefix: &str) -> Option<String> {
-        let read = self.read(store);
-        let document = tokio::time::timeout(ANSWER_TIMEOUT, read).await.ok()??;
+    pub(super) async fn harmful(&self, prefix: &str) -> Option<String> {
+        let document = tokio::time::timeout(ANSWER_TIMEOUT, self.read())
+            .await
+            .ok()??;
         harmful(&document, prefix)
     }
 
-    async fn read(&self, store: &AmazonS3) -> Option<String> {
+    async fn read(&self) -> Option<String> {
         // the only way to learn the address: signed for an object of the bucket
-        let url = store
+        let url = self
+            .store
             .signed_url(Method::GET, &Path::from("x"), Duration::from_secs(1))
             .await
             .ok()?;
         let endpoint = url.as_str().split_once("/x?")?.0.to_owned();
-        let credential = store.credentials().get_credential().await.ok()?;
+        let credential = self.store.credentials().get_credential().await.ok()?;
         let mut request: HttpRequest = http::Request::builder()
             .method(Method::GET)
             .uri(format!("{endpoint}?lifecycle="))

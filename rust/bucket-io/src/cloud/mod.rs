@@ -1,10 +1,13 @@
-//! S3 and compatible servers: one thread that runs tokio and `object_store`.
+//! Stores in a cloud, and compatible servers: one thread that runs tokio and `object_store`.
 
 mod answer;
+mod azure;
 mod connect;
+mod gcs;
 mod refusal;
 mod requests;
 mod rules;
+mod s3;
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -12,8 +15,9 @@ use std::thread::{Builder, JoinHandle};
 use tokio::runtime;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::place::Settings;
+use crate::place::{Place, Settings};
 use crate::transport::Request;
+use connect::Store;
 use requests::Objects;
 use rules::Rules;
 
@@ -27,17 +31,38 @@ enum Job {
 }
 
 /// The thread that sends requests.
-pub(crate) struct S3 {
+pub(crate) struct Cloud {
     requests: Option<mpsc::UnboundedSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl S3 {
-    pub(crate) fn start(settings: &Settings, bucket: &str, prefix: &str) -> Result<Self, String> {
+impl Cloud {
+    pub(crate) fn start(settings: &Settings) -> Result<Self, String> {
         connect::use_ring();
-        let (store, rules) = connect::open(settings, bucket)?;
+        let mut rules = None;
+        let (store, no_credentials, prefix): (Store, _, _) = match &settings.place {
+            Place::Directory(_) => return Err(format!("{} is in no cloud", settings.place)),
+            Place::S3 { bucket, prefix } => {
+                let (store, found) = s3::open(settings, bucket)?;
+                rules = Some(found);
+                (store, s3::NO_CREDENTIALS, prefix)
+            }
+            Place::Gcs { bucket, prefix } => {
+                let store = gcs::open(settings, bucket)?;
+                (Arc::new(store), gcs::NO_CREDENTIALS, prefix)
+            }
+            Place::Azure {
+                account,
+                container,
+                prefix,
+            } => {
+                let store = azure::open(settings, account, container)?;
+                (Arc::new(store), azure::NO_CREDENTIALS, prefix)
+            }
+        };
         let objects = Objects {
-            store: Arc::new(store),
+            store,
+            no_credentials,
             prefix: prefix.to_owned(),
         };
         let failed = |error| {
@@ -86,7 +111,7 @@ impl S3 {
     }
 }
 
-impl Drop for S3 {
+impl Drop for Cloud {
     fn drop(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
@@ -96,15 +121,18 @@ impl Drop for S3 {
     }
 }
 
-async fn send_all(objects: Objects, rules: Rules, mut queue: mpsc::UnboundedReceiver<Job>) {
+async fn send_all(objects: Objects, rules: Option<Rules>, mut queue: mpsc::UnboundedReceiver<Job>) {
     let slots = Arc::new(Semaphore::new(UNDER_WAY_MAX));
     while let Some(job) = queue.recv().await {
         let Request { call, done } = match job {
             Job::Request(request) => request,
             Job::Rules(reply) => {
-                let (objects, rules) = (objects.clone(), rules.clone());
+                let (prefix, rules) = (objects.prefix.clone(), rules.clone());
                 tokio::spawn(async move {
-                    let found = rules.harmful(&objects.store, &objects.prefix).await;
+                    let found = match rules {
+                        Some(rules) => rules.harmful(&prefix).await,
+                        None => None,
+                    };
                     // who asked may have gone
                     let _ = reply.send(found);
                 });

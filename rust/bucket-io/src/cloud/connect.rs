@@ -1,63 +1,44 @@
-//! The `object_store` client: endpoint, credentials, timeouts.
+//! What the `object_store` clients have in common: endpoint, timeouts, one attempt for each request.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::ClientOptions;
-use object_store::RetryConfig;
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
-use super::refusal::NotingConnector;
-use super::rules::Rules;
 use crate::place::Settings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle time without a byte; a body may otherwise take as long as it needs.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Return the client; no request is sent yet.
-pub(super) fn open(settings: &Settings, bucket: &str) -> Result<(AmazonS3, Rules), String> {
-    let mut builder = AmazonS3Builder::from_env()
-        .with_bucket_name(bucket)
-        // the environment may have disabled conditional puts, which correctness depends on
-        .with_conditional_put(S3ConditionalPut::ETagMatch)
-        // one object at a time: not every server supports bulk deletes
-        .with_disable_bulk_delete(true)
-        .with_retry(RetryConfig {
-            max_retries: 0,
-            ..RetryConfig::default()
-        })
-        .with_http_connector(NotingConnector::default());
-    if let Some(region) = &settings.region {
-        builder = builder.with_region(region);
-    }
-    let given = settings.endpoint.clone();
-    let endpoint = given
-        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::S3Endpoint))
-        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
-    let mut options = ClientOptions::new()
+/// Return the options of a client of this endpoint, if there is one; fail if it is invalid.
+pub(super) fn client_options(
+    settings: &Settings,
+    endpoint: Option<&str>,
+) -> Result<ClientOptions, String> {
+    let is_plain = match endpoint {
+        Some(endpoint) => check_endpoint(endpoint, settings.allow_http)?,
+        None => false,
+    };
+    let options = ClientOptions::new()
         .with_timeout_disabled()
         .with_connect_timeout(CONNECT_TIMEOUT)
         .with_read_timeout(READ_TIMEOUT);
-    let mut is_untouched = true;
-    if let Some(endpoint) = endpoint {
-        let allows_http = check_endpoint(&endpoint, settings.allow_http)?;
-        is_untouched = !allows_http || is_local(&endpoint);
-        options = options.with_allow_http(allows_http);
-        builder = builder
-            .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint.clone())
-            .with_endpoint(endpoint);
+    Ok(options.with_allow_http(is_plain))
+}
+
+/// Each request is sent once.
+pub(super) fn no_retries() -> RetryConfig {
+    RetryConfig {
+        max_retries: 0,
+        ..RetryConfig::default()
     }
-    if is_untouched && std::env::var_os("AWS_UNSIGNED_PAYLOAD").is_none() {
-        // TLS protects bodies on their way: a SHA-256 of each takes a third of a leader's CPU time at 100 MB/s
-        builder = builder.with_unsigned_payload(true);
-    }
-    let failed = |error| format!("{}: {}", settings.place, innermost(&error));
-    let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
-    let rules = Rules::new(&options, region.unwrap_or_else(|| "us-east-1".into()));
-    let store = builder.with_client_options(options).build();
-    Ok((store.map_err(failed)?, rules.map_err(failed)?))
+}
+
+/// Describe a client that cannot be built, without the values of its settings.
+pub(super) fn not_built(settings: &Settings, error: &object_store::Error) -> String {
+    format!("{}: {}", settings.place, innermost(error))
 }
 
 /// Return whether the endpoint is plain HTTP; fail if it is invalid.
@@ -84,7 +65,8 @@ fn check_endpoint(endpoint: &str, allow_http: bool) -> Result<bool, String> {
     }
 }
 
-fn is_local(endpoint: &str) -> bool {
+/// Whether a server is on this machine.
+pub(super) fn is_local(endpoint: &str) -> bool {
     let uri = endpoint.parse::<http::Uri>().ok();
     uri.and_then(|uri| uri.host().map(is_loopback))
         .unwrap_or(false)
@@ -111,4 +93,4 @@ pub(super) fn use_ring() {
 }
 
 /// The shared store.
-pub(super) type Store = Arc<AmazonS3>;
+pub(super) type Store = Arc<dyn ObjectStore>;
