@@ -50,8 +50,13 @@ async def run(world: World) -> None:
         if letters.FEATURE in world.plan.features:
             await _letters(world, wire)
         for group in groups:
-            await scenes.run(world, wire, group)
-            await _wake(world, wire, group)
+            # a scene that a broken promise ends keeps its settings, which delay the records of the next one
+            for act in (scenes.run, _wake):
+                if world.story.violations:
+                    return
+                await act(world, wire, group)
+        if world.story.violations:
+            return
         await asyncio.sleep(45.0)
         await _expired(world, wire)
         wire.close()

@@ -60,8 +60,8 @@ class Claim:
 
     Args:
         perhaps: an earlier acknowledgement may have taken effect.
-        late: the record's last lock may have run out: whoever leads it has given it up then, and passes over
-            what is said of it, though that may not be written yet.
+        late: the record's lock may have run out, and it was the last one or the record may have expired: the
+            leader archives the record then and ignores its acknowledgement, which is confirmed all the same.
     """
 
     offset: int
@@ -246,7 +246,9 @@ class SharePartition:
                 if entry is None or not entry.held or entry.member != member:
                     found.append(Claim(offset, 0, kind))
                     continue
-                late = now > entry.free_from - _TICK_S and self._counts(entry)[1] > self.limits[0]
+                late = now > entry.free_from - _TICK_S and (
+                    self._counts(entry)[1] > self.limits[0] or self.may_have_expired(offset)
+                )
                 found.append(Claim(offset, entry.lease, kind, entry.perhaps, late))
                 if kind == RELEASE:
                     entry.free_from = min(entry.free_from, now)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import tempfile
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 from unittest import mock
 
@@ -18,6 +20,8 @@ from tests.simulation.story import Story, Violation
 from tests.simulation.swarm import Plan
 
 from sharecore.client import consumer as consumers
+
+_PATH_LENGTH = 200
 
 
 @dataclass
@@ -47,6 +51,18 @@ class Living(Protocol):
 
     def run(self) -> Coroutine[Any, Any, None]:
         """The whole life."""
+
+
+@contextmanager
+def working_directory(parent: str | None = None) -> Iterator[Path]:
+    """Create a temporary directory whose path is equally long wherever it is.
+
+    An error message may name the path, and the length of an answer decides how the network splits it.
+    """
+    with tempfile.TemporaryDirectory(dir=parent) as root:
+        path = Path(root, "d" * max(1, _PATH_LENGTH - len(root) - 1))
+        path.mkdir()
+        yield path
 
 
 @contextmanager

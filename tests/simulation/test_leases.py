@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.leases import RELEASE, SharePartition
 
-ACCEPT = 1
+ACCEPT, REJECT = 1, 3
 
 
 def _delivered() -> SharePartition:
@@ -93,6 +93,17 @@ def test_what_is_settled_behind_its_last_lock_may_be_passed_over() -> None:
     assert share.may_be_over(0)
     share.loosen(restarted=True)
     assert share.deliver(5.0, 5.0, "m", [(0, 0, 4)]) == [], "it was given up, and that was not written"
+
+
+def test_an_acknowledgement_behind_a_lock_may_be_of_an_expired_record() -> None:
+    """The leader archived the record without a dead letter when its lock ran out."""
+    share = SharePartition("g t-0", lock_s=3.0, limits=(4, 4), may_have_expired=lambda offset: offset < 2)
+    assert share.deliver(0.0, 0.0, "m", [(0, 2, 1)]) == []
+    for at, offset in ((2.0, 0), (4.0, 1), (4.0, 2)):
+        claims = share.claims(at, "m", [(offset, offset, bytes([REJECT]))])
+        assert share.answered(at, at, "m", claims) == []
+    assert [offset for offset, _ in share.given_up()] == [0, 2], "only a lock that lasts keeps the record"
+    assert share.may_be_over(1)
 
 
 def test_who_began_to_lead_before_an_acknowledgement_failed_may_have_found_it_written() -> None:

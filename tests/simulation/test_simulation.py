@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
-from tests.simulation import run
+from tests.simulation import letters, run
 from tests.simulation.canaries import CANARIES, SALVAGES
 from tests.simulation.queues import settings as queues
 from tests.simulation.run import one, shrunk, story_of
@@ -62,6 +63,21 @@ def test_a_seed_is_one_life_byte_for_byte() -> None:
     assert len(here.lines) > 200
     # the digest covers all lines, the printed ones are the last
     assert told.split()[-1] == here.digest
+
+
+def test_a_seed_is_one_life_in_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that names the directory is equally long."""
+    plan = Plan.drawn(3, 2_000, "full disk,members,pieces,queue administrators")
+    here = simulate(plan).digest
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert simulate(plan).digest == here
+
+
+def test_a_missing_letter_ends_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "missing", lambda *_: ["first-0 offset 0 was rejected"])
+    outcome = simulate(Plan.drawn(1, 500, "letters,members,order"))
+    assert [each.kind for each in outcome.violations] == ["a letter is missing"]
+    assert "AUDITOR" in outcome.lines[-1], "no scene follows"
 
 
 def test_another_seed_is_another_life() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from tests.simulation import faults, finish, letters
 from tests.simulation.actors import admins, clients, members, producers
 from tests.simulation.auditor import Auditor
 from tests.simulation.canaries import CANARIES
-from tests.simulation.life import Outcome, lived, quiet
+from tests.simulation.life import Outcome, lived, quiet, working_directory
 from tests.simulation.loop import Clock, Process, SimulatedLoop
 from tests.simulation.machine import PORT, Machine, in_simulation
 from tests.simulation.network import Network
@@ -221,9 +220,9 @@ def _configs(topic: str) -> list[dict[str, str]]:
 
 def simulate(plan: Plan) -> Outcome:
     """Runs one simulation to its end, or to the first violation."""
-    with tempfile.TemporaryDirectory() as directory, quiet(plan.seed):
+    with working_directory() as directory, quiet(plan.seed):
         loop = SimulatedLoop(plan.seed)
-        world = World(plan, loop, Path(directory))
+        world = World(plan, loop, directory)
         known = CANARIES | QUEUE_CANARIES
         patches = [
             known[plan.canary].plant() if plan.canary else contextlib.nullcontext(),

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import contextvars
 import random
-import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +21,7 @@ from tests.simulation.home.machines import HomeLoop, HomeMachine, HomeProcess
 from tests.simulation.home.network import HomeNetwork
 from tests.simulation.home.plan import HomePlan
 from tests.simulation.home.seams import in_simulation
-from tests.simulation.life import Outcome, lived, quiet
+from tests.simulation.life import Outcome, lived, quiet, working_directory
 from tests.simulation.loop import Clock, process_of
 from tests.simulation.network import End
 from tests.simulation.probe import Probe
@@ -240,9 +239,9 @@ class HomeWorld:
 def simulate_home(plan: HomePlan) -> Outcome:
     """Runs one simulation to its end, or to the first violation."""
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(dir=memory) as directory, quiet(plan.seed):
+    with working_directory(memory) as directory, quiet(plan.seed):
         loop = HomeLoop(plan.seed)
-        world = HomeWorld(plan, loop, Path(directory))
+        world = HomeWorld(plan, loop, directory)
         patches = [
             HOME_CANARIES[plan.canary].plant() if plan.canary else contextlib.nullcontext(),
             _loads_told(world),
