@@ -51,7 +51,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5, help="of each run, behind a second of warm-up")
     parser.add_argument("--rounds", type=int, default=1, help="rounds; the table shows medians")
     parser.add_argument("--rate", type=int, default=1000, help="records a second end to end")
-    parser.add_argument("--records", type=int, default=150_000, help="written before they are shared")
+    parser.add_argument("--records", type=int, default=500_000, help="written before they are shared")
     parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS))
     parser.add_argument("--brokers", nargs="+", choices=[*KAFKA, *OTHERS], default=[*KAFKA, *OTHERS])
     parser.add_argument(
