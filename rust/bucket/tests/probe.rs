@@ -87,7 +87,8 @@ fn a_bucket_without_conditions_is_refused() {
     let Verdict::Unfit(why) = probe.verdict() else {
         panic!("{:?}", probe.checks())
     };
-    assert!(why.contains("its condition is ignored"), "{why}");
+    assert!(why.contains("two brokers could both lead"), "{why}");
+    assert!(failed(&probe).contains(&"create again"));
 }
 
 #[test]

@@ -50,18 +50,20 @@ fn check_endpoint(endpoint: &str, allow_http: bool) -> Result<bool, String> {
     if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
         return Err("the bucket's endpoint contains a user name or password; credentials come from the environment".into());
     }
+    if uri.query().is_some() {
+        return Err("the bucket's endpoint contains a query, such as a signature; credentials come from the environment".into());
+    }
     match uri.scheme_str() {
-        _ if host.is_empty() => Err(format!(
-            "{endpoint}: the bucket's endpoint has no host; allowed: https://host[:port]"
-        )),
+        _ if host.is_empty() => {
+            Err("the bucket's endpoint has no host; allowed: https://host[:port]".into())
+        }
         Some("https") => Ok(false),
         Some("http") if allow_http || is_loopback(host) => Ok(true),
         Some("http") => Err(format!(
-            "{endpoint}: without TLS anyone on the network path can read the records. Use https, or allow plain HTTP (sharecore.bucket.allow.http=true, --allow-http)"
+            "http://{host}: without TLS anyone on the network path can read the records. Use https, or allow plain HTTP (sharecore.bucket.allow.http=true, --allow-http)"
         )),
-        _ => Err(format!(
-            "{endpoint}: the bucket's endpoint is not a URL; allowed: https://host[:port]"
-        )),
+        // it may be a connection string, with a key
+        _ => Err("the bucket's endpoint is not a URL; allowed: https://host[:port]".into()),
     }
 }
 

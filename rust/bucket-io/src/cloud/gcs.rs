@@ -24,7 +24,7 @@ pub(super) fn open(settings: &Settings, bucket: &str) -> Result<GoogleCloudStora
     let options = client_options(settings, endpoint.as_deref())?;
     if let Some(endpoint) = endpoint {
         builder = builder.with_base_url(endpoint.trim_end_matches('/'));
-        if endpoint.starts_with("http:") {
+        if endpoint.to_ascii_lowercase().starts_with("http:") {
             // a token in plain text opens the bucket to anyone who reads it, and emulators want none
             builder = builder.with_bearer_token("none");
         }

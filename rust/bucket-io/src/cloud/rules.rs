@@ -11,6 +11,7 @@ use object_store::client::{
 };
 use object_store::path::Path;
 use object_store::signer::Signer;
+use sharecore_bucket::names;
 
 /// More than S3 allows: 1,000 rules.
 const BYTES_MAX: usize = 4 << 20;
@@ -72,6 +73,16 @@ impl Rules {
     }
 }
 
+/// How the names of the objects begin that a home or a copy reads again.
+const NAMES: [&str; 6] = [
+    names::FORMAT,
+    names::JOURNAL,
+    names::SEGMENTS,
+    names::CHECKPOINTS,
+    names::NODES,
+    names::PINS,
+];
+
 /// Return which rule of a document deletes or archives objects below a prefix.
 fn harmful(document: &str, prefix: &str) -> Option<String> {
     let own = if prefix.is_empty() {
@@ -84,7 +95,10 @@ fn harmful(document: &str, prefix: &str) -> Option<String> {
         // objects of a home have no tags
         let is_for_tags = elements(rule, "Tag").next().is_some();
         let below = elements(rule, "Prefix").next().map_or("", str::trim);
-        let is_ours = own.starts_with(below) || below.starts_with(&own);
+        let is_ours = NAMES.iter().any(|name| {
+            let name = format!("{own}{name}");
+            name.starts_with(below) || below.starts_with(&name)
+        });
         let deletes = elements(rule, "Expiration")
             .any(|it| it.contains("<Days>") || it.contains("<Date>"));
         // of these the next read takes hours, and a request
@@ -159,6 +173,10 @@ mod tests {
             assert_eq!(harmful(&rule("", does), "queue"), None, "{does}");
         }
         assert_eq!(harmful(&rule("queues/", DELETES), "queue"), None);
+        // the home is the whole bucket, or the rule is for what a probe could not delete
+        assert_eq!(harmful(&rule("logs/", DELETES), ""), None);
+        assert_eq!(harmful(&rule("queue/probe/", DELETES), "queue"), None);
+        assert!(harmful(&rule("segments/", DELETES), "").is_some());
         let off = rule("", DELETES).replace("Enabled", "Disabled");
         assert_eq!(harmful(&off, "queue"), None);
         assert_eq!(

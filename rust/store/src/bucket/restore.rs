@@ -3,7 +3,7 @@
 mod error;
 mod journal;
 
-use std::{fs, path::Path};
+use std::{fs, io::ErrorKind, path::Path};
 
 use sharecore_bucket::{Bucket, Checkpoint, FOREIGN_HOME, Segment, Step, Walk, names, read_home};
 
@@ -200,9 +200,12 @@ impl Restore<'_, '_> {
             return Err(too_old());
         }
         let first = Kind::Journal.path(self.dir, since.segment);
-        if File::open(&first).is_err() {
+        match File::open(&first) {
             // it has no frames so far, or none at all: after a failed write, as on a full disk, another one follows
-            segment::create(self.dir, since.segment, since.frame, true)?;
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                segment::create(self.dir, since.segment, since.frame, true)?;
+            }
+            opened => drop(opened.map_err(StoreError::io(&first))?),
         }
         format::write(self.dir)?;
         segment::sync_dir(self.dir)?;
