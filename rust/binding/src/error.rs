@@ -88,3 +88,10 @@ pub(crate) fn code_and_message(error: &Bound<'_, PyAny>) -> PyResult<(i16, Optio
         .extract()?;
     Ok((code_of(error)?, message.filter(|text| !text.is_empty())))
 }
+
+/// Keeps the first error of work that goes on after it.
+pub(crate) fn keep_first(failed: &mut PyResult<()>, result: PyResult<()>) {
+    if failed.is_ok() {
+        *failed = result;
+    }
+}

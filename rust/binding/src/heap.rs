@@ -30,7 +30,7 @@ pub(crate) fn use_one_heap() {
 ///
 /// A broker frees and allocates in bursts, such as those of records with delivery times, and the memory of a burst should
 /// not stay until the next ones. Ten milliseconds would return more of it, and cost a twentieth of the throughput.
-/// `MIMALLOC_PURGE_DELAY` of the environment has precedence. To be called before other threads are started.
+/// The environment's `MIMALLOC_PURGE_DELAY` overrides it. Call it before starting other threads.
 #[pyfunction]
 pub(crate) fn return_memory_soon() {
     const PURGE_DELAY: std::ffi::c_int = 15;

@@ -11,6 +11,7 @@ use sharecore_net::{Poller, Ready, Senders, Socket};
 
 use crate::collected::collected;
 use crate::cork::corked;
+use crate::error::keep_first;
 use crate::exchange::PyExchange;
 use crate::python;
 use crate::socket::{Chunk, PySocket};
@@ -18,13 +19,6 @@ use crate::store_events::PyStoreEvents;
 
 /// Serve at most this many connections before the event loop does something else.
 const READY_AT_ONCE: usize = 1024;
-
-/// Keeps the first error.
-fn note(failed: &mut PyResult<()>, result: PyResult<()>) {
-    if failed.is_ok() {
-        *failed = result;
-    }
-}
 
 /// The connections of a thread and their poller.
 #[pyclass(name = "Sockets", module = "sharecore._core")]
@@ -88,10 +82,10 @@ impl PySockets {
             // An error of one connection must not stop the others: readiness is reported only once
             let returned = Self::take_back(sockets, &mut failed);
             for socket in again {
-                note(&mut failed, Self::serve(sockets, socket.bind(py)));
+                keep_first(&mut failed, Self::serve(sockets, socket.bind(py)));
             }
             for each in ready {
-                note(&mut failed, Self::serve_ready(sockets, each));
+                keep_first(&mut failed, Self::serve_ready(sockets, each));
             }
             clients + returned
         };
@@ -181,7 +175,7 @@ impl PySockets {
             let socket = job.of.clone_ref(sockets.py());
             let socket = socket.bind(sockets.py());
             let settled = PySocket::guarded(socket, || PySocket::returned(socket, job));
-            note(failed, settled.map(|_| ()));
+            keep_first(failed, settled.map(|_| ()));
         }
         count
     }

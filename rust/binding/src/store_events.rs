@@ -9,6 +9,7 @@ use sharecore_store::{Damage, Outcome, Store};
 
 use crate::collected::collected;
 use crate::cork::staging;
+use crate::error::keep_first;
 use crate::log_offsets::PyLogOffsets;
 use crate::store::PyStore;
 use crate::tickets::PyTickets;
@@ -153,11 +154,7 @@ impl PyStoreEvents {
     fn drain(events: &Bound<'_, Self>) -> PyResult<()> {
         let drained = events.borrow().store.get().0.drain();
         let mut ended = Ok(());
-        let mut note = |result: PyResult<()>| {
-            if ended.is_ok() {
-                ended = result;
-            }
-        };
+        let mut note = |result| keep_first(&mut ended, result);
         for each in drained.damaged {
             note(Self::damaged(events, each));
         }

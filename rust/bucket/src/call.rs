@@ -82,6 +82,9 @@ impl What {
     }
 }
 
+/// Before the second attempt of a call; it doubles.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Answer {
@@ -116,6 +119,37 @@ pub trait Bucket {
     fn pause(&mut self, time: Duration) {
         thread::sleep(time);
     }
+}
+
+/// Make independent calls, again those without a definite answer, after growing pauses. After so many attempts, return
+/// the index of a call and why it has no answer.
+pub fn ask_until_definite(
+    bucket: &mut dyn Bucket,
+    whats: &[What],
+    attempts: u32,
+) -> Result<Vec<Answer>, (usize, String)> {
+    let mut answers = bucket.ask_all(whats.to_vec());
+    for attempt in 1.. {
+        let open = answers.iter().enumerate().filter_map(|(at, answer)| {
+            let Answer::Unknown(why) = answer else {
+                return None;
+            };
+            Some((at, why))
+        });
+        let open: Vec<(usize, &String)> = open.collect();
+        match open.first() {
+            None => break,
+            Some((at, why)) if attempt == attempts => return Err((*at, (*why).clone())),
+            Some(_) => {}
+        }
+        let open: Vec<usize> = open.into_iter().map(|(at, _)| at).collect();
+        bucket.pause(PAUSE * 2_u32.pow(attempt - 1));
+        let again = open.iter().map(|at| whats[*at].clone()).collect();
+        for (at, answer) in open.into_iter().zip(bucket.ask_all(again)) {
+            answers[at] = answer;
+        }
+    }
+    Ok(answers)
 }
 
 /// Return all names with a prefix, and their sizes in bytes; `page` returns the names of one list.

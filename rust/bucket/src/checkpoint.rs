@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::{
     fields::{Fields, Out},
     mistakes::{Mistake, planted},
-    object::Writer,
+    object::{Header, Writer},
 };
 
 const MAGIC: [u8; 8] = *b"SCbck-1\n";
@@ -53,6 +53,17 @@ pub struct Folded {
     pub frame: u64,
     /// When it was made, in milliseconds since 1970.
     pub ms: i64,
+}
+
+impl Folded {
+    /// Return the one with this header.
+    pub fn of(header: &Header) -> Self {
+        Self {
+            place: header.place,
+            frame: header.frames.end(),
+            ms: header.ms,
+        }
+    }
 }
 
 /// The state before a place of the journal. Its name contains the place and the epoch of its writer, which may be later

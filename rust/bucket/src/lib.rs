@@ -24,7 +24,7 @@ mod shipper;
 mod until;
 mod walk;
 
-pub use call::{Answer, Body, Bucket, Call, PAGE_MIN, What, list_all};
+pub use call::{Answer, Body, Bucket, Call, PAGE_MIN, What, ask_until_definite, list_all};
 pub use checkpoint::{
     Checkpoint, FOREIGN_HOME, Folded, Manifest, Segment, counted, home, kept, may_be_swept,
     read_home,

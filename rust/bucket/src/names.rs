@@ -22,6 +22,9 @@ pub const PINS: &str = "pins/";
 /// Prefix of objects that a probe creates and deletes.
 pub const PROBE: &str = "probe/";
 
+/// Prefixes of all that a home or a copy keeps besides [`FORMAT`]; what refers to others comes before them.
+pub const KEPT: [&str; 5] = [NODES, CHECKPOINTS, PINS, SEGMENTS, JOURNAL];
+
 /// Return the name of the journal object at a place.
 pub fn journal(place: u64) -> String {
     format!("{JOURNAL}{place:016x}")

@@ -50,6 +50,13 @@ pub struct Frames {
     pub count: u32,
 }
 
+impl Frames {
+    /// Return the number after the last frame.
+    pub fn end(&self) -> u64 {
+        self.first + u64::from(self.count)
+    }
+}
+
 /// The header of a journal object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {

@@ -1,12 +1,12 @@
 //! Deletes a home or a copy from a bucket.
 
-use crate::call::{Answer, Bucket, What, list_all};
+use crate::call::{Answer, Bucket, What, ask_until_definite, list_all};
 use crate::checkpoint::{FOREIGN_HOME, read_home};
-use crate::names::{CHECKPOINTS, FORMAT, JOURNAL, NODES, PINS, PROBE, SEGMENTS};
+use crate::names::{FORMAT, KEPT, PROBE};
 
 /// Objects deleted at a time.
 const AT_A_TIME: usize = 64;
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: u32 = 3;
 
 /// Delete all objects of a home or a copy, and return their number; other objects below the prefix stay. No broker may
 /// use it. `format` goes last, so that an interrupted removal can be repeated. The error is a sentence.
@@ -21,7 +21,7 @@ pub fn remove(bucket: &mut dyn Bucket) -> Result<u64, String> {
         _ => return Err("not a copy: the object `format` is missing".into()),
     }
     let mut removed = 0;
-    for prefix in [NODES, PROBE, CHECKPOINTS, PINS, SEGMENTS, JOURNAL] {
+    for prefix in [PROBE].into_iter().chain(KEPT) {
         let found = list_all(prefix, |list| match answers(bucket, &[list])?.pop() {
             Some(Answer::Names(page)) => Ok(page),
             _ => Err("a list was not answered with names".to_owned()),
@@ -42,21 +42,8 @@ fn delete(bucket: &mut dyn Bucket, names: &[String]) -> Result<(), String> {
     answers(bucket, &deletes).map(drop)
 }
 
-/// Ask until all answers are definite, or attempts run out.
 fn answers(bucket: &mut dyn Bucket, whats: &[What]) -> Result<Vec<Answer>, String> {
-    for attempt in 1.. {
-        let answers = bucket.ask_all(whats.to_vec());
-        let unknown = answers.iter().find_map(|answer| match answer {
-            Answer::Unknown(why) => Some(why.clone()),
-            _ => None,
-        });
-        match unknown {
-            None => return Ok(answers),
-            Some(why) if attempt == ATTEMPTS => return Err(why),
-            Some(_) => {}
-        }
-    }
-    unreachable!("the last attempt has returned")
+    ask_until_definite(bucket, whats, ATTEMPTS).map_err(|(_, why)| why)
 }
 
 #[cfg(test)]

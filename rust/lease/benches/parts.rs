@@ -117,14 +117,7 @@ fn engine(run_max: i64, spec: Spec) -> Guarded {
     let rules = Rules {
         order: Order::None,
         run_max,
-        backoff: Backoff {
-            first_ms: 0,
-            max_ms: 0,
-            multiplier: 1.0,
-            jitter: 0.0,
-            on_release: false,
-            on_timeout: false,
-        },
+        backoff: Backoff::NONE,
         max_waiting: 1_000_000,
         spec: Some(Arc::new(spec)),
         expired_letters: false,

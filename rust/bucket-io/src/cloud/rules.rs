@@ -73,16 +73,6 @@ impl Rules {
     }
 }
 
-/// How the names of the objects begin that a home or a copy reads again.
-const NAMES: [&str; 6] = [
-    names::FORMAT,
-    names::JOURNAL,
-    names::SEGMENTS,
-    names::CHECKPOINTS,
-    names::NODES,
-    names::PINS,
-];
-
 /// Return which rule of a document deletes or archives objects below a prefix.
 fn harmful(document: &str, prefix: &str) -> Option<String> {
     let own = if prefix.is_empty() {
@@ -95,7 +85,8 @@ fn harmful(document: &str, prefix: &str) -> Option<String> {
         // objects of a home have no tags
         let is_for_tags = elements(rule, "Tag").next().is_some();
         let below = elements(rule, "Prefix").next().map_or("", str::trim);
-        let is_ours = NAMES.iter().any(|name| {
+        // a probe's objects may go at any time
+        let is_ours = names::KEPT.iter().chain([&names::FORMAT]).any(|name| {
             let name = format!("{own}{name}");
             name.starts_with(below) || below.starts_with(&name)
         });

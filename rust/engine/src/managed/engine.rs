@@ -214,7 +214,7 @@ impl Engine {
         }
     }
 
-    /// The last record from `offset` to `to` that can be acquired within the in-flight limit; `offset` if there is none.
+    /// Returns the last record from `offset` to `to` that the in-flight limit lets a member acquire, or `offset`.
     ///
     /// A client chooses `to`, so the room bounds the walk.
     pub fn last_ready(&self, offset: Offset, to: Offset) -> Offset {

@@ -22,6 +22,16 @@ pub struct Backoff {
 }
 
 impl Backoff {
+    /// No record waits.
+    pub const NONE: Self = Self {
+        first_ms: 0,
+        max_ms: 0,
+        multiplier: 1.0,
+        jitter: 0.0,
+        on_release: false,
+        on_timeout: false,
+    };
+
     /// The wait of records from `first` with this delivery count.
     ///
     /// The jitter is computed from the arguments, as the engine has no randomness: records returned together wait

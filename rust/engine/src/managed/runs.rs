@@ -255,14 +255,7 @@ mod tests {
         let rules = Rules {
             order: Order::None,
             run_max: RUN_MAX,
-            backoff: Backoff {
-                first_ms: 0,
-                max_ms: 0,
-                multiplier: 1.0,
-                jitter: 0.0,
-                on_release: false,
-                on_timeout: false,
-            },
+            backoff: Backoff::NONE,
             max_waiting: 1_000_000,
             spec: Some(Arc::new(spec.clone())),
             expired_letters: false,

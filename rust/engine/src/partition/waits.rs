@@ -392,7 +392,7 @@ impl Partition {
         found
     }
 
-    /// The last of the first `room` acquirable records from `offset` to `to`; `offset` if there is none.
+    /// Returns the last of the first `room` acquirable records from `offset` to `to`, or `offset`.
     pub(crate) fn last_ready(&self, offset: Offset, to: Offset, mut room: i64) -> Offset {
         let mut last = offset;
         let mut next = self.map.next_available(self.map.seek(offset));

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use sharecore_bucket::{Answer, Bucket, HEADER, Shipped, What, names, read_header};
+use sharecore_bucket::{Answer, Bucket, Folded, HEADER, Shipped, What, names, read_header};
 
 use super::{
     copy::Copied,
@@ -18,48 +18,29 @@ const PAUSE_MS: u64 = 1000;
 
 /// An object with frames that is in the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Confirmed {
-    place: u64,
-    /// The number after its last frame.
-    frame: u64,
-    ms: i64,
-}
+pub(super) struct Confirmed(Folded);
 
 impl Confirmed {
     /// Return what the directory knows; None if the file is missing or damaged.
     pub(super) fn read(dir: &Path) -> Option<Self> {
         let bytes = files::read(&dir.join(FILE)).ok()?;
         let mut numbers = std::str::from_utf8(&bytes).ok()?.lines();
-        let found = Self {
+        let found = Folded {
             place: numbers.next()?.strip_prefix("place=")?.parse().ok()?,
             frame: numbers.next()?.strip_prefix("frame=")?.parse().ok()?,
             ms: numbers.next()?.strip_prefix("ms=")?.parse().ok()?,
         };
-        (numbers.next() == Some("end")).then_some(found)
+        (numbers.next() == Some("end")).then_some(Self(found))
     }
 
     /// Of the newest object that a restore has read.
     pub(super) fn restored(copied: &Copied) -> Option<Self> {
-        let newest = copied.folded.last()?;
-        Some(Self {
-            place: newest.place,
-            frame: newest.frame,
-            ms: newest.ms,
-        })
-    }
-
-    fn shipped(shipped: &Shipped) -> Self {
-        let header = &shipped.header;
-        Self {
-            place: header.place,
-            frame: header.frames.first + u64::from(header.frames.count),
-            ms: header.ms,
-        }
+        copied.folded.last().copied().map(Self)
     }
 
     /// Without a sync: after a crash of the machine, an older or a missing file is no worse than none.
     pub(super) fn write(&self, dir: &Path) {
-        let Self { place, frame, ms } = self;
+        let Folded { place, frame, ms } = self.0;
         let text = format!("place={place}\nframe={frame}\nms={ms}\nend\n");
         // who reads an older one notices less
         let _ = files::replace_unsynced(&dir.join(FILE), &dir.join("bucket.new"), text.as_bytes());
@@ -73,12 +54,13 @@ impl Confirmed {
     ) -> Result<(), BucketError> {
         let copied = restored.end.as_ref().map(|end| &end.copied);
         let end = copied.map_or(restored.place + 1, |copied| copied.walk.place);
-        let name = names::journal(self.place);
-        let ends_before = end <= self.place;
+        let place = self.0.place;
+        let name = names::journal(place);
+        let ends_before = end <= place;
         let mut read = copied.iter().flat_map(|copied| &copied.folded);
         let is_another = !ends_before
-            && match read.find(|it| it.place == self.place) {
-                Some(found) => (found.frame, found.ms) != (self.frame, self.ms),
+            && match read.find(|it| it.place == place) {
+                Some(found) => *found != self.0,
                 // a checkpoint covers it: it may be gone
                 None => self.is_another(bucket, &name),
             };
@@ -103,10 +85,7 @@ impl Confirmed {
         let Answer::Bytes(head) = bucket.ask(What::Get { name, range }) else {
             return false;
         };
-        read_header(&head).is_ok_and(|header| {
-            let frame = header.frames.first + u64::from(header.frames.count);
-            (frame, header.ms) != (self.frame, self.ms)
-        })
+        read_header(&head).is_ok_and(|header| Folded::of(&header) != self.0)
     }
 }
 
@@ -121,7 +100,7 @@ pub(super) struct ConfirmedFile {
 impl ConfirmedFile {
     pub(super) fn note(&mut self, shipped: &Shipped) {
         if shipped.header.frames.count > 0 {
-            self.newest = Some(Confirmed::shipped(shipped));
+            self.newest = Some(Confirmed(Folded::of(&shipped.header)));
         }
     }
 
@@ -147,11 +126,11 @@ mod tests {
     fn a_file_that_is_torn_says_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         assert_eq!(Confirmed::read(dir.path()), None);
-        let confirmed = Confirmed {
+        let confirmed = Confirmed(Folded {
             place: 7,
             frame: 12,
             ms: -1,
-        };
+        });
         confirmed.write(dir.path());
         assert_eq!(Confirmed::read(dir.path()), Some(confirmed));
         let whole = files::read(&dir.path().join(FILE)).expect("readable");

@@ -3,10 +3,11 @@
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use sharecore_bucket::{Answer, Bucket, Manifest, Segment, What, counted, list_all, names};
+use sharecore_bucket::{
+    Answer, Bucket, Manifest, Segment, What, ask_until_definite, counted, list_all, names,
+};
 
 use super::{
     journal_cache::JournalCache,
@@ -17,7 +18,6 @@ use crate::{error::StoreError, evicted, files::File, index};
 
 /// How often a request is tried.
 const ATTEMPTS: u32 = 6;
-const PAUSE: Duration = Duration::from_millis(100);
 /// Objects read at a time, and the size of the parts among them.
 const OBJECTS: usize = 32;
 const PARTS_BYTES: u64 = 64 << 20;
@@ -58,25 +58,10 @@ impl<'a, 'b> Fetch<'a, 'b> {
 
     /// Ask until the answers are definite, or attempts run out.
     fn ask(&mut self, whats: &[What]) -> Result<Vec<Answer>, BucketError> {
-        let mut answers = self.bucket.ask_all(whats.to_vec());
-        for attempt in 1.. {
-            let open = |at: &usize| matches!(answers[*at], Answer::Unknown(_));
-            let open: Vec<usize> = (0..answers.len()).filter(open).collect();
-            let Some(first) = open.first() else { break };
-            if attempt == ATTEMPTS {
-                let (what, why) = (&whats[*first], &answers[*first]);
-                let why = match why {
-                    Answer::Unknown(why) => format!("{} {}: {why}", what.kind(), what.name()),
-                    _ => String::new(),
-                };
-                return Err(BucketError::Unreachable(why));
-            }
-            self.bucket.pause(PAUSE * 2_u32.pow(attempt - 1));
-            let again = open.iter().map(|at| whats[*at].clone()).collect();
-            for (at, answer) in open.into_iter().zip(self.bucket.ask_all(again)) {
-                answers[at] = answer;
-            }
-        }
+        let answers = ask_until_definite(self.bucket, whats, ATTEMPTS).map_err(|(at, why)| {
+            let what = &whats[at];
+            BucketError::Unreachable(format!("{} {}: {why}", what.kind(), what.name()))
+        })?;
         let bytes = answers.iter().map(|answer| match answer {
             Answer::Bytes(bytes) => bytes.len() as u64,
             _ => 0,

@@ -115,7 +115,7 @@ impl Lead {
             self.confirmed_file.note(&shipped);
             let bytes = shipped.bytes - HEADER as u64;
             self.under_way -= bytes;
-            self.frame = header.frames.first + u64::from(header.frames.count);
+            self.frame = header.frames.end();
             backup.update(|status| {
                 status.objects += 1;
                 status.bytes += shipped.bytes;
