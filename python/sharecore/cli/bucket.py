@@ -76,7 +76,8 @@ def check(
     that speak S3's protocol answer single requests right and let several win: they are refused. All that is
     created, below PREFIX/probe/, is deleted again. A pass is evidence, no proof.
 
-    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+    Credentials come from the environment, on S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the
+    machine's role; docs/bucket.md names those of Google Cloud Storage and Azure.
 
     \b
     exit status 0  the bucket can be used
@@ -119,7 +120,8 @@ def status(
     The cost is that of S3 Standard in us-east-1: what was written in the last hour, an hour of storage, and
     of a home the reads and lists of its brokers.
 
-    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+    Credentials come from the environment, on S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the
+    machine's role; docs/bucket.md names those of Google Cloud Storage and Azure.
 
     \b
     exit status 0  the bucket holds a copy
@@ -186,7 +188,8 @@ def restore(
     The bucket is read, never written to; its broker may run. Every checksum is compared on the way, and
     what cannot be read is named.
 
-    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+    Credentials come from the environment, on S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the
+    machine's role; docs/bucket.md names those of Google Cloud Storage and Azure.
 
     \b
     exit status 0  the directory is made
@@ -244,7 +247,8 @@ def promote(
     looks like a lost one: stop it first. Otherwise its copy ends, and it continues to serve without one. A
     home needs no promotion.
 
-    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+    Credentials come from the environment, on S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the
+    machine's role; docs/bucket.md names those of Google Cloud Storage and Azure.
 
     \b
     exit status 0  promoted; without --yes: it could be
@@ -294,12 +298,13 @@ def drop(
     Other objects below the prefix stay. Stop the brokers first: a running broker that only copies, and has
     nothing to write, looks like one that was stopped. If it is interrupted, repeat it.
 
-    Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role.
+    Credentials come from the environment, on S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the
+    machine's role; docs/bucket.md names those of Google Cloud Storage and Azure.
 
     \b
     exit status 0  deleted; without --yes: it could be
                 1  refused: a broker writes it
-                2  there is none, or not everything could be deleted
+                2  nothing to delete was found, or some objects could not be deleted
     """
     from sharecore.storage.bucket import BucketPlace, inspect, remove
 

@@ -170,7 +170,7 @@ class Member:
         return True
 
     async def lease(self, start: Offset, records_max: int) -> Offset | None:
-        """Return the next batch after `start`; None if there is none.
+        """Return the next batch after `start`, or None.
 
         Raises:
             KafkaError: acknowledgements failed for good, or too many of them are owed: the query must not

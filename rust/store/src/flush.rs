@@ -85,7 +85,7 @@ impl Shared {
     pub(crate) fn hurry(&self, mut state: MutexGuard<'_, State>) {
         state.hurry();
         if state.staged_bytes > BYTES_MAX {
-            // a thread writes it while the turn goes on
+            // the committing thread writes it before the turn ends
             state.held = false;
         }
         if !state.held {

@@ -259,7 +259,7 @@ fn what_a_turn_leaves_is_committed() {
     assert!(is_signaled(&store, 20));
 }
 
-/// Several megabytes are written while the turn that received them goes on.
+/// The committing thread writes what is too large for a turn before the turn ends.
 #[test]
 fn large_writes_do_not_wait_for_the_end_of_a_turn() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -427,7 +427,7 @@ def _equal_neighbors(exchange: Exchange, difference: Difference) -> bool:
 
 
 def _joined(answer: dict[str, Any]) -> dict[tuple[Any, int], list[dict[str, Any]]]:
-    """The state batches of each partition, in whatever order they are told, equal neighbors joined."""
+    """Return the state batches by partition, with equal neighbors joined."""
     found = {}
     for topic in answer["results"]:
         for part in topic["partitions"]:

@@ -156,7 +156,7 @@ def _show(rows: list[Row], nothing: str, to_topic: str | None) -> None:
 
 
 def _remembered(spark: SparkSession, produced: DataFrame, path: str) -> list[Row]:
-    """Produce the records, save what was produced, and sum it up."""
+    """Produce the records, save their results, and return a summary."""
     import uuid
 
     from pyspark.sql import functions as F
